@@ -12,6 +12,12 @@ from .conftest import NOON, TENANT, Clock, Office
 
 USD = Decimal
 LATER = NOON + timedelta(seconds=LOST_AFTER_S + 1)
+INDEXED_COLUMNS = """
+    SELECT attname FROM pg_index
+    JOIN pg_depend ON objid = indexrelid AND refobjid = indrelid
+    JOIN pg_attribute ON attrelid = indrelid AND attnum = refobjsubid
+    WHERE indrelid = 'reservations'::regclass
+"""
 
 
 async def hold(office: Office, charge_id: str, usd: str) -> bool:
@@ -21,6 +27,13 @@ async def hold(office: Office, charge_id: str, usd: str) -> bool:
 
 async def settle_lost(office: Office) -> int:
     return await office.budgets.settle_lost(after_s=LOST_AFTER_S, at_most=10)
+
+
+async def open_charges(office: Office) -> list[str]:
+    """Return the charges in the index of those that may be lost."""
+    sql = "SELECT job_id FROM reservations WHERE NOT is_settled_charge AND starts_with(job_id, 'tool/')"
+    async with office.store.system() as conn:
+        return [row["job_id"] for row in await conn.fetch(sql)]
 
 
 async def test_a_charge_that_nobody_counts_becomes_unsettled_in_time(office: Office, clock: Clock):
@@ -34,12 +47,22 @@ async def test_a_charge_that_nobody_counts_becomes_unsettled_in_time(office: Off
     assert await settle_lost(office) == 0
     clock.at = LATER
     assert [await settle_lost(office), await settle_lost(office)] == [1, 0]
+    assert await open_charges(office) == []
 
     cap = await office.budget("cap")
     # What jobs and embeddings hold is counted by others.
     assert (cap.unsettled_usd, cap.reserved_usd, cap.spent_usd) == (USD("0.02"), USD("0.08"), 0)
     late = ChargeBudgets(tenant=TENANT, charge_id="tool/lost", cost_usd=USD("0.01"))
     assert not (await office.money.on_charge(late)).settled
+
+
+async def test_a_settlement_changes_no_column_of_an_index_for_a_job(office: Office):
+    """An update within its page writes no index, and each job makes one: with its state in an index there is none."""
+    async with office.store.system() as conn:
+        changes = {"state", "settled_usd", "unsettled_usd", "settled_at", "reserved_usd"}
+        indexed = await conn.fetch(INDEXED_COLUMNS)
+
+    assert {row["attname"] for row in indexed} & changes == set()
 
 
 async def test_a_charge_that_was_refused_may_be_asked_for_again(office: Office, clock: Clock):

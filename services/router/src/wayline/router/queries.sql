@@ -225,12 +225,12 @@ ON CONFLICT (tenant, job_id) DO NOTHING;
 -- name: forget_refused_charges
 -- Only where nothing is held: the same call may be made once there is room.
 DELETE FROM reservations
-WHERE state = 'reserved' AND starts_with(job_id, 'tool/') AND reserved_usd = 0
+WHERE NOT is_settled_charge AND starts_with(job_id, 'tool/') AND state = 'reserved' AND reserved_usd = 0
     AND reserved_at < coalesce($1::timestamptz, now()) - make_interval(secs => $2);
 
 -- name: lost_charges
 SELECT tenant, job_id AS charge_id, reserved_usd FROM reservations
-WHERE state = 'reserved' AND starts_with(job_id, 'tool/')
+WHERE NOT is_settled_charge AND starts_with(job_id, 'tool/') AND state = 'reserved'
     AND reserved_at < coalesce($1::timestamptz, now()) - make_interval(secs => $2)
 ORDER BY reserved_at LIMIT $3;
 

@@ -144,7 +144,8 @@ BEGIN
     PERFORM lock_money(for_tenant, jobs);
     FOR place IN 1 .. cardinality(jobs) LOOP
         UPDATE reservations SET settled_usd = costs[place], unsettled_usd = unsure[place], state = 'settled',
-            settled_at = moment, waits_for = NULL, waits_usd = NULL, waits_since = NULL
+            settled_at = moment, waits_for = NULL, waits_usd = NULL, waits_since = NULL,
+            is_settled_charge = starts_with(job_id, 'tool/')
         WHERE tenant = for_tenant AND job_id = jobs[place] AND state = 'reserved'
         RETURNING * INTO ended_job;
         IF FOUND THEN
