@@ -9,6 +9,8 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
+from pydantic import SecretStr
+
 from wayline.chassis import Bus, asks
 from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
 from wayline.chassis.handling.responder import Responder
@@ -101,7 +103,9 @@ ROOT = t.Span(
     status="ok",
 )
 SERVER = mcp.ServerView(
-    name="bank", state=mcp.State.CONNECTED, config=ServerConfig(url="https://bank.example/mcp", headers={"X": "s"})
+    name="bank",
+    state=mcp.State.CONNECTED,
+    config=ServerConfig(url="https://bank.example/mcp", headers={"X": SecretStr("s")}),
 )
 SAMPLES = Path(__file__).parents[3] / "proto/samples/replies"
 FACT = memories.Fact.model_validate_json((SAMPLES / "Fact-1.json").read_bytes())

@@ -15,6 +15,7 @@ from wayline.contracts.errors import Reject
 
 PAGE_MAX: Final = 1_000
 CURSOR_CHARS_MAX: Final = 512
+NAME_MAX: Final = 64
 NUMBER_MAX: Final = 2**63 - 1
 """The largest number that numbers what is listed."""
 
@@ -91,6 +92,17 @@ def after_moment(cursor: str | None) -> tuple[datetime | None, str | None]:
     if at.utcoffset() != timedelta(0):
         raise wrong_cursor(cursor)
     return at, name
+
+
+def after_name(cursor: str | None) -> str:
+    """Return the name that a cursor of a list by name stands for; empty: the list's beginning. Raises Reject."""
+    if cursor is None:
+        return ""
+    name = after_cursor(cursor)
+    # A cursor of another list may stand for more than any name: the services refuse that as no request of theirs.
+    if len(name) > NAME_MAX:
+        raise wrong_cursor(cursor)
+    return name
 
 
 def after_number(cursor: str, *, most: int = NUMBER_MAX) -> int:

@@ -25,7 +25,7 @@ from wayline.contracts.tenants import (
 from wayline.gateway.handlers.shared.auditing import note_change
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Operator, Reader
 from wayline.gateway.openapi import fails
-from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
+from wayline.gateway.paging import PageCursor, Paged, after_name, cursor_of
 from wayline.gateway.shapes.body import ONE_LINE, Body
 from wayline.gateway.strict_json import StrictRoute
 
@@ -77,7 +77,7 @@ async def list_tenants(
     cursor: PageCursor = None,
 ) -> TenantPage:
     """Page through all tenants, by name."""
-    after = "" if cursor is None else after_cursor(cursor)
+    after = after_name(cursor)
     found = await gateway.bus.ask(ListTenants(tenant=caller.tenant, limit=limit, after=after), TenantList)
     more = None if found.next_after is None else cursor_of(found.next_after)
     return TenantPage(tenants=found.tenants, next_cursor=more)

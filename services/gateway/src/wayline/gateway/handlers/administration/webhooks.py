@@ -38,7 +38,7 @@ from wayline.gateway.handlers.shared.deleting import was_there
 from wayline.gateway.handlers.shared.dependencies import Gateway, GatewayDependency, WebhookKeeper
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
-from wayline.gateway.paging import PageCursor, Paged, after_cursor, after_number, cursor_of
+from wayline.gateway.paging import PageCursor, Paged, after_name, after_number, cursor_of
 from wayline.gateway.shapes.body import Body
 from wayline.gateway.strict_json import StrictRoute
 
@@ -77,7 +77,7 @@ async def list_webhooks(
     cursor: PageCursor = None,
 ) -> WebhookPage:
     """Page through the webhooks, by name, without their secrets."""
-    after = "" if cursor is None else after_cursor(cursor)
+    after = after_name(cursor)
     found = await gateway.bus.ask(ListWebhooks(tenant=_tenant(caller), limit=limit, after=after), WebhookList)
     more = None if found.next_after is None else cursor_of(found.next_after)
     return WebhookPage(webhooks=found.webhooks, next_cursor=more)

@@ -32,7 +32,7 @@ from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, Gateway
 from wayline.gateway.handlers.shared.read_job import wait_for_log
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
-from wayline.gateway.paging import PageCursor, Paged, after_cursor, cursor_of
+from wayline.gateway.paging import PageCursor, Paged, after_name, cursor_of
 from wayline.gateway.shapes.jobs import Accepted, links
 from wayline.gateway.strict_json import StrictRoute
 
@@ -58,7 +58,7 @@ async def list_schedules(
     cursor: PageCursor = None,
 ) -> SchedulePage:
     """Page through the schedules, by name: each with its next moments and its last firing."""
-    after = "" if cursor is None else after_cursor(cursor)
+    after = after_name(cursor)
     found = await gateway.bus.ask(ListSchedules(tenant=caller.tenant, limit=limit, after=after), ScheduleList)
     more = None if found.next_after is None else cursor_of(found.next_after)
     return SchedulePage(schedules=found.schedules, next_cursor=more)

@@ -28,7 +28,7 @@ from wayline.gateway.handlers.shared.dependencies import Admin, Gateway, Gateway
 from wayline.gateway.handlers.shared.read_job import read_job
 from wayline.gateway.keys import Caller
 from wayline.gateway.openapi import fails, tags
-from wayline.gateway.paging import PageCursor, Paged, PageLimit, after_cursor, behind, page_of
+from wayline.gateway.paging import PageCursor, Paged, PageLimit, after_name, behind, page_of
 from wayline.gateway.shapes.jobs import links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.gateway.tool_warnings import unknown_tools
@@ -51,7 +51,7 @@ async def list_agents(
     gateway: GatewayDependency, caller: Reader, limit: PageLimit = 100, cursor: PageCursor = None
 ) -> AgentPage:
     """Page through the agents, by name: the newest version of each."""
-    after = "" if cursor is None else after_cursor(cursor)
+    after = after_name(cursor)
     found = await gateway.bus.ask(ListAgents(tenant=caller.tenant, after=after, limit=limit + 1), AgentList)
     page = behind(found.agents, after, limit=limit, key=lambda agent: agent.name)
     return AgentPage(agents=page.items, next_cursor=page.next_cursor)
