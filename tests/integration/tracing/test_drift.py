@@ -152,7 +152,7 @@ async def test_tables_that_are_right_are_left_alone(platform: TracingPlatform, s
 async def test_records_that_are_not_acked_yet_are_not_missing(platform: TracingPlatform, start: Start):
     quick = replace(EVENTS_TRACING, ack_wait_s=30)
     await platform.bus.js.add_consumer("EVENTS", quick.config())
-    await start(CHECKING.model_copy(update={"linger_ms": 600}))
+    await start(CHECKING.model_copy(update={"linger_ms": 600, "idle_linger_ms": 600}))
     before = mended("behind")
 
     await Log(platform.bus).whole()

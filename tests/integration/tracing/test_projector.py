@@ -274,7 +274,7 @@ async def test_an_unreadable_record_is_dead_lettered_and_its_neighbours_stored(p
     await platform.bus.store("events.acme.j1", b"{not json", AS_RECORD)
     await platform.bus.store("events.acme.j2", b'{"events": [{"type": "job.routed", "seq": "x"}]}', AS_RECORD)
     await log.append(log.claimed(), log.asked_model(1), log.model_answered(1, "nul \x00 here"), log.completed("\x00"))
-    await start(QUICK.model_copy(update={"linger_ms": 200}))
+    await start(QUICK.model_copy(update={"linger_ms": 200, "idle_linger_ms": 200}))
     await platform.wait_until_read()
 
     assert await platform.rows("SELECT job_id, status FROM jobs") == [{"job_id": "j1", "status": "completed"}]
@@ -289,7 +289,7 @@ async def test_a_row_that_postgres_refuses_harms_no_neighbour(platform: TracingP
     huge = bad.submitted().model_copy(update={"seq": 2**40})
     await bad.append(huge)
     await good.whole()
-    await start(QUICK.model_copy(update={"linger_ms": 200}))
+    await start(QUICK.model_copy(update={"linger_ms": 200, "idle_linger_ms": 200}))
 
     await platform.wait_until_read()
 

@@ -99,7 +99,7 @@ async def test_a_rebuild_keeps_the_rows_of_a_log_without_its_beginning(
 
 
 async def test_jobs_go_on_while_the_tables_are_made_anew(platform: TracingPlatform, start: Start):
-    service = await start(QUICK.model_copy(update={"linger_ms": 0}))
+    service = await start(QUICK.model_copy(update={"linger_ms": 0, "idle_linger_ms": 0}))
     logs = [Log(platform.bus, job_id=f"j{number}") for number in range(20)]
     for log in logs:
         await log.append(log.submitted(), log.routed())
@@ -156,7 +156,7 @@ async def test_an_unstorable_dead_letter_is_retried_and_stops_nothing(
     await platform.bus.js.update_stream(letters.evolve(max_msg_size=1))
     poison = await platform.bus.store("events.acme.poison", b"{not json", AS_RECORD)
     await Log(platform.bus).whole()
-    service = await start(QUICK.model_copy(update={"linger_ms": 100}))
+    service = await start(QUICK.model_copy(update={"linger_ms": 100, "idle_linger_ms": 100}))
 
     async def health() -> str:
         return (await service.ready())["records"]

@@ -1,4 +1,4 @@
-"""Read the trace of a job that has just ended: services send their own spans once a second, so the last come later."""
+"""Read the trace of a job that has just ended: services send their own spans within a second."""
 
 from __future__ import annotations
 

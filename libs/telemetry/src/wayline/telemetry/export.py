@@ -1,8 +1,12 @@
-"""Finished spans leave as OTLP batches on the bus; a full buffer drops spans and counts them, it never blocks a job."""
+"""Finished spans leave as OTLP batches on the bus; a full buffer drops spans and counts them, it never blocks a job.
+
+While few spans end they leave a moment after they have ended, so that a job's trace is whole soon after the job.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -11,16 +15,21 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from wayline.telemetry import metrics
 from wayline.telemetry.otlp import encode_spans
+from wayline.telemetry.recent_events import RecentEvents
 
 BUFFER_MAX = 8_192
 BATCH_MAX = 512
 FLUSH_S = 1.0
+SOON_S = 0.01
+FEW_PER_S = 20
+"""Spans a second that leave soon: a message for each costs little then."""
+FEW_AT_ONCE = 40
 
 Send = Callable[[bytes], Awaitable[object]]
 
 
 class BusExporter(SpanProcessor):
-    """Collects finished spans and hands encoded batches to `send`, every second or every 512 spans."""
+    """Collects finished spans and hands encoded batches to `send`, every second or every 512; soon while few end."""
 
     def __init__(self, service: str) -> None:
         self._service = service
@@ -29,6 +38,8 @@ class BusExporter(SpanProcessor):
         self._task: asyncio.Task[None] | None = None
         self._send: Send | None = None
         self._stopping = False
+        self._soon = False
+        self._recent = RecentEvents(few_per_s=FEW_PER_S, few_at_once=FEW_AT_ONCE)
 
     def on_end(self, span: ReadableSpan) -> None:
         context = span.context
@@ -40,6 +51,12 @@ class BusExporter(SpanProcessor):
         self._finished.append(span)
         if len(self._finished) >= BATCH_MAX:
             self._wake.set()
+        self._recent.add(1, now=time.monotonic())
+        if self._recent.are_few and not self._soon and self._task is not None:
+            self._soon = True
+            # Spans may end on any thread.
+            loop = self._task.get_loop()
+            loop.call_soon_threadsafe(loop.call_later, SOON_S, self._wake.set)
 
     def start(self, send: Send) -> None:
         """Begin to send, by `send`."""
@@ -61,6 +78,7 @@ class BusExporter(SpanProcessor):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), FLUSH_S)
             self._wake.clear()
+            self._soon = False
             await self.flush()
 
     async def flush(self) -> None:

@@ -172,7 +172,9 @@ def _readers(
         errors=ERRORS,
         failpoints=FAILPOINTS,
         size=settings.batch_max,
-        linger=Linger(settings.linger_ms / 1_000, settings.busy_linger_ms / 1_000),
+        linger=Linger(
+            settings.linger_ms / 1_000, settings.busy_linger_ms / 1_000, idle_s=settings.idle_linger_ms / 1_000
+        ),
     )
     return (
         batches(EVENTS_TRACING, read=projector.read, store=projector.store),

@@ -20,6 +20,12 @@ class Settings(EnvironmentSettings):
 
     batch_max: int = Field(default=512, ge=1, description="Messages written in one transaction at most.")
     linger_ms: float = Field(default=250, ge=0, description="How long the first message of a batch waits for others.")
+    idle_linger_ms: float = Field(
+        default=5,
+        ge=0,
+        description="How long it waits while few messages come, as those of a job or two a second: a trace is whole a "
+        "moment after its job.",
+    )
     busy_linger_ms: float = Field(
         default=1_000,
         ge=0,

@@ -21,6 +21,7 @@ from wayline.chassis.handling.pull import Pull
 from wayline.chassis.topology import Consumer
 from wayline.contracts.errors import Reject, Retry, Unavailable
 from wayline.telemetry import metrics
+from wayline.telemetry.recent_events import RecentEvents
 
 log = structlog.get_logger()
 
@@ -35,6 +36,10 @@ NAK_MAX_S = 30.0
 DOUBLINGS_MAX = 16
 BUSY_SHARE = 8
 """A batch that was a share of so many of a full one is followed by one that waits longer: then many come."""
+FEW_PER_S = 40
+"""Messages a second that are few."""
+FEW_AT_ONCE = 80
+"""More at once, as of one job that ends with all its spans, are few still."""
 TROUBLE_ACK_WAITS = 2
 """How long a message that could be neither stored nor put aside is trouble: it comes again after one."""
 
@@ -56,6 +61,8 @@ class Linger:
     quiet_s: float
     busy_s: float = 0.0
     """While many come: what several of them change is stored once."""
+    idle_s: float | None = None
+    """While few come, as of one job: there is nothing to save, and somebody may wait for what they tell."""
 
     def after(self, messages: int, *, size: int) -> float:
         """Return how long a batch waits that follows one of so many messages."""
@@ -102,6 +109,7 @@ class Batches(Generic[T]):
         self._ack_wait_s = consumer.ack_wait_s
         self._batch: list[Msg] = []
         self._in_hand: list[Msg] = []
+        self._recent = RecentEvents(few_per_s=FEW_PER_S, few_at_once=FEW_AT_ONCE)
         self._trouble, self._trouble_until = "", 0.0
         self._begun = asyncio.Event()
         self._full = asyncio.Event()
@@ -143,7 +151,7 @@ class Batches(Generic[T]):
             self._full.set()
 
     async def _run(self) -> None:
-        linger_s = self._linger.quiet_s
+        linger_s = self._linger_after(0)
         while not self._draining or self._batch:
             await self._begun.wait()
             with suppress(TimeoutError):
@@ -151,11 +159,17 @@ class Batches(Generic[T]):
             self._in_hand, self._batch = self._batch, []
             self._begun.clear()
             self._full.clear()
-            linger_s = self._linger.after(len(self._in_hand), size=self._size)
+            linger_s = self._linger_after(len(self._in_hand))
             if self._in_hand:
                 await self._store_batch(self._in_hand)
                 self._pull.free(len(self._in_hand))
                 self._in_hand = []
+
+    def _linger_after(self, messages: int) -> float:
+        self._recent.add(messages, now=asyncio.get_running_loop().time())
+        if self._linger.idle_s is not None and self._recent.are_few:
+            return min(self._linger.idle_s, self._linger.quiet_s)
+        return self._linger.after(messages, size=self._size)
 
     async def _store_batch(self, messages: list[Msg]) -> None:
         try:
