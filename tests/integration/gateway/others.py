@@ -217,7 +217,7 @@ ANSWERS: dict[type[Request], Any] = {
         trace_id="a" * 32, job_id="j1", root=ROOT, totals=t.Totals(duration_ms=12.5, tokens=3, cost_usd=None)
     ),
     t.GetSteps: t.StepList(job_id="j1", steps=(t.Step(step=1, status="success"),)),
-    t.GetCosts: t.CostTable(rows=()),
+    t.GetCosts: lambda asked: t.CostTable(rows=(), filtered_by=asked.newer_conditions),
     t.GetSessionCosts: t.CostTable(rows=()),
     GetLatestRun: RunResult(agent="critic", user_id="ann", job_id="j1", status=Status.QUEUED),
     tu.GetToolFigures: tu.ToolFigures(calls=3, jobs=2, failed={"tool_failed": 1}, p50_ms=12.0, p95_ms=80.0),

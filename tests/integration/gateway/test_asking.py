@@ -6,6 +6,7 @@ import asyncio
 from base64 import b64decode, b64encode
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -477,6 +478,20 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
         "query.group_by: 'colour' is none of model, agent, day, tool, user, tenant, session, job, kind, hour, "
         "provider, purpose, tier, schedule, cache_break, key, version, label, tag; several are joined by commas"
     )
+
+
+@pytest.mark.parametrize("condition", ["version=2", "label=candidate", "tag=a:b"])
+async def test_costs_are_refused_while_tracing_passes_over_a_condition(
+    gateway: Running, others: Others, condition: str
+):
+    older = partial(t.CostTable, rows=())
+    await others.answer(t.GetCosts, lambda asked: older(filtered_by=asked.newer_conditions if asked.tool else ()))
+
+    refused = await gateway.client.get(f"/v1/costs?{condition}")
+    answered = await gateway.client.get(f"/v1/costs?{condition}&tool=pay")
+    without = await gateway.client.get("/v1/costs")
+
+    assert (refused.status_code, answered.status_code, without.status_code) == (503, 200, 200)
 
 
 async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: Running, others: Others):

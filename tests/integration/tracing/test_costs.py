@@ -160,6 +160,7 @@ async def test_costs_are_of_those_that_meet_every_filter(platform: TracingPlatfo
     async def spent(*group_by: str, **filters: Any) -> dict[str, str]:
         asked = GetCosts.model_validate({"tenant": "acme", "group_by": group_by or ("kind",), **filters})
         table = await platform.bus.ask(asked, CostTable)
+        assert set(table.filtered_by) == filters.keys() & {"tags", "agent_version", "agent_label"}
         return {"/".join(row.group.values()): str(row.cost_usd) for row in table.rows}
 
     every = {"tool": "0.01", "model": "0.001", "aux": "0.0004"}

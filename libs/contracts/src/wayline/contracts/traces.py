@@ -53,7 +53,7 @@ class Totals(Frozen):
     spans: int = 0
     missing: int = Field(
         default=0,
-        description="Spans that must exist and have not arrived, at least: services send theirs once a second, and "
+        description="Spans that must exist and have not arrived, at least: services send theirs within a second, and "
         "those of a process that was killed are lost.",
     )
     calls_unsettled: int = Field(default=0, description="Calls whose usage never arrived: in no sum.")
@@ -239,6 +239,9 @@ class CostTable(Frozen):
         default=None, description="All groups together, also those that are not in `rows`; None: nothing was spent."
     )
     groups: int = Field(default=0, description="How many groups there are: more than `rows` where these were cut.")
+    filtered_by: tuple[str, ...] = Field(
+        default=(), description="Of the conditions `tags`, `agent_version` and `agent_label` those that were met."
+    )
 
 
 CostGroup = Literal[
@@ -311,6 +314,11 @@ class GetCosts(Request, subject="costs.get.{tenant}", replies=CostTable):
     agent_version: int | None = Field(default=None, description="Only of jobs of this version of their agent.")
     agent_label: str | None = Field(default=None, description="Only of jobs whose version was chosen by this label.")
     tz: str = Field(default="UTC", description="Whose days are meant: an IANA name.")
+
+    @property
+    def newer_conditions(self) -> tuple[str, ...]:
+        """Return which conditions it has that a tracing of before 0.2.0 passes over."""
+        return tuple(name for name in ("tags", "agent_version", "agent_label") if getattr(self, name) not in (None, ()))
 
 
 class GetSessionCosts(Request, subject="costs.session.{tenant}", replies=CostTable):

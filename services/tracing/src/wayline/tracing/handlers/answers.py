@@ -140,7 +140,7 @@ class ViewHandlers:
         except asyncpg.InvalidParameterValueError:
             raise UnknownTimeZone(asked.tz) from None
         if not rows:
-            return CostTable(rows=())
+            return CostTable(rows=(), filtered_by=asked.newer_conditions)
         total, *groups = rows
         once = None
         if "tag" in asked.group_by:
@@ -150,6 +150,7 @@ class ViewHandlers:
             rows=tuple(row_views.cost_row(row, asked.group_by) for row in groups),
             total=row_views.cost_row(once or total, ()),
             groups=total["groups"],
+            filtered_by=asked.newer_conditions,
         )
 
     async def get_session_costs(self, asked: GetSessionCosts) -> CostTable:

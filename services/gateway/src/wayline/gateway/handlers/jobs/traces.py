@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from wayline.contracts.errors import Unavailable
 from wayline.contracts.span_search import SearchSpans, SpanPage
 from wayline.contracts.traces import CostTable, GetSteps, GetTrace, StepList, Trace
 from wayline.gateway.bounded_turns import BoundedTurns
@@ -120,6 +121,10 @@ async def get_costs(gateway: GatewayDependency, caller: Reader, query: Annotated
     require_all_users(caller, "costs are")
     asked = query.asked(caller.tenant)
     costs = await gateway.bus.ask(asked, CostTable)
+    if missed := set(asked.newer_conditions) - set(costs.filtered_by):
+        # It would be the cost of all versions, or of all jobs.
+        known_as = ", ".join(sorted(missed))
+        raise Unavailable("tracing", detail=f"a process of it is of before 0.2.0 and does not know {known_as}")
     if query.format == "csv":
         file = {"Content-Disposition": 'attachment; filename="costs.csv"'}
         return Response(as_csv(costs, asked.group_by), media_type="text/csv; charset=utf-8", headers=file)
