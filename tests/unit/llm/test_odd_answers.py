@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from aiohttp import web
 
 from wayline.contracts.chat import ToolCall
 from wayline.llm import Finished, ModelError
@@ -331,3 +332,20 @@ async def test_a_response_in_one_piece_needs_no_status_and_no_parts():
     last = await finished("openai", orjson.dumps(body))
 
     assert (last.message.text, last.stop_reason) == ("well", "end")
+
+
+@pytest.mark.parametrize("wire", ADAPTERS)
+async def test_a_redirect_that_drops_the_request_is_named(wire: str):
+    async def moved(_: web.Request) -> web.Response:
+        return web.Response(status=301, headers={"Location": "/moved"})
+
+    app = web.Application()
+    app.router.add_post("/{path:.*}", moved)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    model = ADAPTERS[wire](f"http://127.0.0.1:{runner.addresses[0][1]}")
+    with pytest.raises(ModelError, match=r"leads on to http://127.0.0.1:\d+/moved: use that one; 40"):
+        _ = [piece async for piece in model.stream(request(user("hi"), model=card(provider=wire)))]
+    await model.close()
+    await runner.cleanup()

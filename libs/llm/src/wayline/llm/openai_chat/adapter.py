@@ -114,7 +114,10 @@ def _finished(reply: Reply, request: ModelRequest, notes: tuple[str, ...], begun
 async def _refusal(response: aiohttp.ClientResponse) -> ModelError:
     async with response:
         return provider_errors.from_response(
-            response.status, response.headers, await _beginning(response, frames.ERROR_MAX_BYTES)
+            response.status,
+            response.headers,
+            await _beginning(response, frames.ERROR_MAX_BYTES),
+            moved_to="" if response.method == "POST" else str(response.url),
         )
 
 

@@ -83,15 +83,19 @@ _WAITING = frozenset({"retry-after-ms", "retry-after", "date"})
 
 
 def from_response(
-    status: int, headers: Mapping[str, str], body: bytes | str, *, now: datetime | None = None
+    status: int, headers: Mapping[str, str], body: bytes | str, *, now: datetime | None = None, moved_to: str = ""
 ) -> ModelError:
-    """Make the error of an answer that is not a 200."""
+    """Make the error of an answer that is not a 200.
+
+    `moved_to`: where a redirect led that turned our request into one without a body, which nobody can answer.
+    """
     text = body.decode(errors="replace") if isinstance(body, bytes) else body
     error = _error(text)
     code = _code(status, error)
+    moved = f"the provider's address leads on to {moved_to}: use that one; " if moved_to else ""
     return ModelError(
         code,
-        f"{status}: {str(error.get('message') or text)[:MESSAGE_MAX_CHARS]}",
+        f"{moved}{status}: {error.get('message') or text!s}"[:MESSAGE_MAX_CHARS],
         # A provider that says whether to try again knows more than its status does.
         retryable=code in RETRYABLE and headers.get("x-should-retry") != "false",
         after_s=retry_after_s(headers, now=now or datetime.now(UTC)) if code in RETRYABLE else None,

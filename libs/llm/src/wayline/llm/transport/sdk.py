@@ -188,7 +188,10 @@ class Sdk(ABC):
             # Each SDK has its own errors for the same things; what they have in common is what tells them apart.
             response = getattr(error, "response", None)
             if isinstance(response, httpx2.Response):
-                raise provider_errors.from_response(response.status_code, response.headers, response.text) from error
+                moved_to = "" if response.request.method == "POST" else str(response.url)
+                raise provider_errors.from_response(
+                    response.status_code, response.headers, response.text, moved_to=moved_to
+                ) from error
             if isinstance(getattr(error, "request", None), httpx2.Request) or isinstance(error, aiohttp.ClientError):
                 raise from_transport(error, answering=False) from error
             raise
