@@ -87,7 +87,10 @@ def heard_outside_handlers(source: Path) -> list[str]:
     """Return the `on_*` methods of classes in a file that is no file of handlers."""
     if "handlers" in source.parts or source.stem == "handlers":
         return []
-    classes = [node for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.ClassDef)]
+    text = source.read_text()
+    if "async def on_" not in text:
+        return []
+    classes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ClassDef)]
     return [
         f"{source.name}: {node.name}"
         for found in classes
