@@ -19,3 +19,8 @@ def kill_points(passages: Iterable[tuple[Failpoint, *tuple[int, ...]]], quick: C
         name = ":".join(map(str, (point, *nth)))
         cases.append(pytest.param(point, *nth, id=name, marks=() if is_quick else pytest.mark.slow))
     return cases
+
+
+def slow(*values: Any) -> Any:
+    """Return a test case that `make faults` alone runs."""
+    return pytest.param(*values, marks=pytest.mark.slow)

@@ -132,6 +132,7 @@ async def test_a_call_unread_by_a_frozen_registry_never_begins_after_cancel(plat
     await platform.check("unread")
 
 
+@pytest.mark.slow
 async def test_a_cancel_ends_though_the_only_registry_stays_frozen(platform: FaultPlatform):
     """Once it goes on, it finds the cancel behind the call that it never saw, and does not begin it."""
     frozen = await platform.fleet.start("tool_registry")
@@ -191,6 +192,7 @@ async def test_a_call_whose_registry_was_killed_ends_as_unknown_for_good(platfor
     await platform.check("killed-registry")
 
 
+@pytest.mark.slow
 async def test_a_reconcile_tool_is_asked_for_a_killed_registrys_call(platform: FaultPlatform):
     doomed = await platform.fleet.start("tool_registry")
     await platform.fleet.start("executor")
@@ -207,6 +209,7 @@ async def test_a_reconcile_tool_is_asked_for_a_killed_registrys_call(platform: F
     assert platform.effects.count("book_reconcile", key_of("asked")) == 1
 
 
+@pytest.mark.slow
 async def test_a_registry_thawed_after_the_cancel_keeps_the_recorded_outcome(platform: FaultPlatform):
     frozen = await platform.fleet.start("tool_registry")
     await platform.fleet.start("executor")
@@ -228,6 +231,7 @@ async def test_a_registry_thawed_after_the_cancel_keeps_the_recorded_outcome(pla
     assert platform.effects.count("pay_once", key_of("frozen-registry")) <= 1
 
 
+@pytest.mark.slow
 async def test_an_executor_thawed_after_the_cancel_appends_nothing(platform: FaultPlatform):
     await platform.fleet.ensure("tool_registry")
     frozen = await platform.fleet.start("executor")
@@ -248,6 +252,7 @@ async def test_an_executor_thawed_after_the_cancel_appends_nothing(platform: Fau
     assert platform.effects.count("pay_once", key_of("frozen-executor")) == 1
 
 
+@pytest.mark.slow
 async def test_a_killed_executors_call_is_awaited_past_the_deadline(platform: FaultPlatform):
     await platform.fleet.ensure("tool_registry")
     doomed = await platform.fleet.start("executor")

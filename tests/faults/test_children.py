@@ -45,13 +45,7 @@ WAKES = {Failpoint.ROUTER_PARENT_BEFORE, Failpoint.ROUTER_PARENT_AFTER}
 PARKS = {Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_PARK_AFTER}
 """Reached where children take longer than it takes to look whether they have ended."""
 PASSAGES = [(point, nth) for point in POINTS for nth in ((1, 2) if point in SECOND else (1,))]
-QUICK = {
-    Failpoint.EXECUTOR_CHILD_AFTER,
-    Failpoint.EXECUTOR_PARK_BEFORE,
-    Failpoint.EXECUTOR_STOP_CHILD_AFTER,
-    Failpoint.ROUTER_CHILD_AFTER,
-    Failpoint.ROUTER_PARENT_BEFORE,
-}
+QUICK = {Failpoint.EXECUTOR_PARK_BEFORE, Failpoint.EXECUTOR_STOP_CHILD_AFTER, Failpoint.ROUTER_CHILD_AFTER}
 """What `make test` runs of them."""
 
 

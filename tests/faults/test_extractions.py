@@ -44,7 +44,7 @@ EXECUTOR = [
 ]
 LOST = {Failpoint.EXECUTOR_CLAIM_AFTER, Failpoint.EXECUTOR_AUX_AFTER, Failpoint.EXECUTOR_RESULT_BEFORE}
 """There it is not known whether the model was paid, and nobody asks twice."""
-QUICK = {Failpoint.ROUTER_EXTRACTION_AFTER, Failpoint.EXECUTOR_AUX_AFTER, Failpoint.EXECUTOR_MEMORY_AFTER}
+QUICK = {Failpoint.ROUTER_EXTRACTION_AFTER, Failpoint.EXECUTOR_AUX_AFTER}
 """What `make test` runs of them."""
 
 
@@ -180,7 +180,7 @@ async def finish_summary(platform: FaultPlatform, name: str, *, kept: bool) -> N
     platform.helper = ANSWER
 
 
-@pytest.mark.parametrize("point", kill_points(((one,) for one in EXECUTOR), QUICK))
+@pytest.mark.parametrize("point", kill_points(((one,) for one in EXECUTOR), {Failpoint.EXECUTOR_MEMORY_AFTER}))
 async def test_a_killed_summary_is_paid_and_kept_once(platform: FaultPlatform, point: Failpoint):
     name = f"sum-{point.replace('.', '-')}"
     await platform.fleet.stop("executor")
@@ -193,7 +193,7 @@ async def test_a_killed_summary_is_paid_and_kept_once(platform: FaultPlatform, p
     await finish_summary(platform, name, kept=point not in LOST)
 
 
-@pytest.mark.parametrize("point", kill_points(((one,) for one in sorted(EXTRACTIONS)), QUICK))
+@pytest.mark.parametrize("point", kill_points(((one,) for one in sorted(EXTRACTIONS)), ()))
 async def test_a_router_killed_there_begins_one_summary(platform: FaultPlatform, point: Failpoint):
     name = f"sum-{point.replace('.', '-')}"
     await platform.fleet.stop("router")

@@ -19,12 +19,15 @@ from wayline.simulator.chat_server import Say
 from wayline.testkit import until
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import TENANT, FaultPlatform, Reply, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 ORDER = Say("[3]")
 LATER = [Failpoint.EXECUTOR_INTENT_BEFORE, Failpoint.EXECUTOR_INTENT_AFTER, Failpoint.EXECUTOR_AUX_AFTER]
+QUICK = {Failpoint.EXECUTOR_AUX_AFTER}
+"""What `make test` runs of them."""
 
 
 def searches(query: str) -> Reply:
@@ -93,7 +96,7 @@ def found(events: list[e.Event]) -> e.ToolCompleted:
     return next(event for event in events if isinstance(event, e.ToolCompleted))
 
 
-@pytest.mark.parametrize("point", LATER)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in LATER), QUICK))
 async def test_a_killed_ranking_is_asked_for_at_most_once(platform: FaultPlatform, point: Failpoint):
     name = f"kill-{point}".replace(".", "-")
     platform.helper = ORDER
@@ -115,6 +118,7 @@ async def test_a_killed_ranking_is_asked_for_at_most_once(platform: FaultPlatfor
         assert not event.reranked and len(asked(platform, name)) == 1
 
 
+@pytest.mark.slow
 async def test_a_kill_while_the_helper_ranks_leaves_the_searchs_order(platform: FaultPlatform):
     name, held = "ranking", asyncio.Event()
     platform.helper = Say(ORDER.text, hold=held)
@@ -130,6 +134,7 @@ async def test_a_kill_while_the_helper_ranks_leaves_the_searchs_order(platform: 
     assert shown(platform, name) == [found(events).content]
 
 
+@pytest.mark.slow
 async def test_a_recorded_order_is_what_the_next_holder_shows(platform: FaultPlatform):
     name = "ordered"
     platform.helper = ORDER
@@ -171,7 +176,7 @@ def searched(events: list[e.Event]) -> str:
     return query
 
 
-@pytest.mark.parametrize("point", LATER)
+@pytest.mark.parametrize("point", kill_points(((point,) for point in LATER), QUICK))
 async def test_a_killed_rewriting_is_asked_for_at_most_once(platform: FaultPlatform, point: Failpoint):
     name = f"query-{point}".replace(".", "-")
     platform.helper = QUERY
@@ -192,6 +197,7 @@ async def test_a_killed_rewriting_is_asked_for_at_most_once(platform: FaultPlatf
         assert not event.rewritten and len(asked(platform, name)) == 1
 
 
+@pytest.mark.slow
 async def test_a_kill_while_the_helper_writes_leaves_the_query(platform: FaultPlatform):
     name, held = "writing", asyncio.Event()
     platform.helper = Say(QUERY.text, hold=held)
@@ -209,6 +215,7 @@ async def test_a_kill_while_the_helper_writes_leaves_the_query(platform: FaultPl
     assert LOST in found(events).content
 
 
+@pytest.mark.slow
 async def test_a_kill_before_the_search_never_asks_again(platform: FaultPlatform):
     name = "unsearched"
     platform.helper = QUERY

@@ -64,6 +64,7 @@ async def test_jobs_go_on_when_nats_was_killed_and_is_back(platform: FaultPlatfo
     await end_well(platform, jobs)
 
 
+@pytest.mark.slow
 async def test_jobs_go_on_after_nats_froze_beyond_the_ack_wait(platform: FaultPlatform):
     jobs = await begin(platform, "nats-frozen")
 

@@ -15,6 +15,7 @@ from wayline.simulator.images_api import GPT_MODEL, KEY, ImagesApi
 from wayline.testkit.media import png
 
 from .conftest import MakePlatform
+from .kill_points import slow
 from .platform import TENANT, FaultPlatform, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -73,11 +74,11 @@ async def studio(make_platform: MakePlatform) -> AsyncIterator[Studio]:
     ("point", "nth"),
     [
         # Its money is held, and the registry was not asked.
-        (Failpoint.EXECUTOR_TOOL_BEFORE, 1),
+        slow(Failpoint.EXECUTOR_TOOL_BEFORE, 1),
         # The image came, and nobody has written it down.
         (Failpoint.EXECUTOR_TOOL_AFTER, 1),
-        (Failpoint.EXECUTOR_INTENT_BEFORE, 2),
-        (Failpoint.EXECUTOR_INTENT_AFTER, 2),
+        slow(Failpoint.EXECUTOR_INTENT_BEFORE, 2),
+        slow(Failpoint.EXECUTOR_INTENT_AFTER, 2),
     ],
 )
 async def test_an_executor_killed_there_pays_for_the_image_once(studio: Studio, point: Failpoint, nth: int):
@@ -99,11 +100,11 @@ async def test_an_executor_killed_there_pays_for_the_image_once(studio: Studio, 
 @pytest.mark.parametrize(
     ("point", "billed", "known"),
     [
-        (Failpoint.REGISTRY_LEDGER_BEFORE, 1, True),
+        slow(Failpoint.REGISTRY_LEDGER_BEFORE, 1, True),
         # It may have been asked for: nobody asks again, and the job says what it may have cost.
-        (Failpoint.REGISTRY_LEDGER_AFTER, 0, False),
+        slow(Failpoint.REGISTRY_LEDGER_AFTER, 0, False),
         (Failpoint.REGISTRY_EFFECT_AFTER, 1, False),
-        (Failpoint.REGISTRY_FINISH_AFTER, 1, True),
+        slow(Failpoint.REGISTRY_FINISH_AFTER, 1, True),
     ],
 )
 async def test_a_registry_killed_there_keeps_the_bill_within_bounds(

@@ -20,6 +20,7 @@ from wayline.embedded.ports import free_port
 from wayline.testkit import until
 
 from .conftest import MakePlatform
+from .kill_points import kill_points
 from .platform import ONCE, TENANT, FaultPlatform
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -139,7 +140,7 @@ async def till(make_platform: MakePlatform) -> AsyncIterator[Till]:
     yield Till(platform, port)
 
 
-@pytest.mark.parametrize("point", POINTS, ids=str)
+@pytest.mark.parametrize("point", kill_points(((one,) for one in POINTS), {Failpoint.GATEWAY_COUNT_BEFORE}))
 async def test_the_same_key_again_pays_once(till: Till, point: Failpoint):
     before, acted, rows, key = await till.month(), till.acted, await till.rows(), f"again {point}"
 
@@ -155,7 +156,7 @@ async def test_the_same_key_again_pays_once(till: Till, point: Failpoint):
     assert till.platform.effects.repeated("pay_once") == {}
 
 
-@pytest.mark.parametrize("point", POINTS, ids=str)
+@pytest.mark.parametrize("point", kill_points(((one,) for one in POINTS), {Failpoint.GATEWAY_HOLD_AFTER}))
 async def test_a_charge_that_no_client_asks_for_again_is_settled(till: Till, point: Failpoint):
     before, rows, key = await till.month(), await till.rows(), f"never {point}"
     counted = point is Failpoint.GATEWAY_COUNT_AFTER

@@ -15,6 +15,7 @@ from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.simulator.search_engine import KEY, Result, SearchEngine
 
 from .conftest import MakePlatform
+from .kill_points import slow
 from .platform import TENANT, FaultPlatform, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -74,7 +75,7 @@ async def library(make_platform: MakePlatform) -> AsyncIterator[Library]:
         yield Library(platform, engine)
 
 
-@pytest.mark.parametrize("point", [Failpoint.EXECUTOR_TOOL_BEFORE, Failpoint.EXECUTOR_TOOL_AFTER], ids=str)
+@pytest.mark.parametrize("point", [slow(Failpoint.EXECUTOR_TOOL_BEFORE), Failpoint.EXECUTOR_TOOL_AFTER], ids=str)
 async def test_an_executor_killed_there_pays_for_the_search_once(library: Library, point: Failpoint):
     job_id = str(point).replace(".", "-")
     await library.platform.fleet.ensure("tool_registry")
@@ -93,11 +94,11 @@ async def test_an_executor_killed_there_pays_for_the_search_once(library: Librar
 @pytest.mark.parametrize(
     ("point", "billed", "known"),
     [
-        (Failpoint.REGISTRY_LEDGER_BEFORE, PRICE, True),
-        (Failpoint.REGISTRY_LEDGER_AFTER, NOTHING, False),
+        slow(Failpoint.REGISTRY_LEDGER_BEFORE, PRICE, True),
+        slow(Failpoint.REGISTRY_LEDGER_AFTER, NOTHING, False),
         # The provider has answered, and nobody has written it down: what it may have cost is held and said.
         (Failpoint.REGISTRY_EFFECT_AFTER, PRICE, False),
-        (Failpoint.REGISTRY_FINISH_AFTER, PRICE, True),
+        slow(Failpoint.REGISTRY_FINISH_AFTER, PRICE, True),
     ],
     ids=str,
 )
@@ -122,6 +123,7 @@ async def test_a_registry_killed_there_pays_for_the_search_once(
     assert (ended.status, ended.error and ended.error.code) == (("success", None) if known else ("failed", "timeout"))
 
 
+@pytest.mark.slow
 async def test_the_ledger_of_searches_is_what_the_provider_billed(library: Library):
     await library.platform.until_traced(*library.jobs)
     rows = await library.platform.sql(

@@ -12,6 +12,7 @@ from wayline.contracts.events import JobCompleted, JobSubmitted
 from wayline.contracts.schedules import PutSchedule, Schedule, ScheduleConfig, ScheduledJob
 from wayline.testkit import until
 from wayline.testkit.processes import ServiceProcess
+from wayline.testkit.walks import length
 
 from .conftest import MakePlatform
 from .kill_points import kill_points
@@ -20,10 +21,10 @@ from .test_service_failpoints import FIRINGS
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-SCHEDULES = 12
+SCHEDULES = length(12, short=4)
 WAVES_MAX = 40
 """In each, every schedule is due once; the doomed router is the first at one of them soon."""
-QUICK = {Failpoint.ROUTER_FIRING_AFTER, Failpoint.ROUTER_FIRED_AFTER}
+QUICK = {Failpoint.ROUTER_FIRED_AFTER}
 """What `make test` runs of them."""
 WAYS = [
     *kill_points(((one,) for one in sorted(FIRINGS)), QUICK),

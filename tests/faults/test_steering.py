@@ -33,12 +33,7 @@ EXECUTOR = [
     (Failpoint.EXECUTOR_ACK_AFTER, 1),
 ]
 """Each with how often it is reached: the second time is after the words have come, or of the job that brought them."""
-QUICK = {
-    Failpoint.ROUTER_STEER_AFTER,
-    Failpoint.EXECUTOR_INTENT_AFTER,
-    Failpoint.EXECUTOR_STEER_BEFORE,
-    Failpoint.EXECUTOR_END_BEFORE,
-}
+QUICK = {Failpoint.ROUTER_STEER_AFTER, Failpoint.EXECUTOR_STEER_BEFORE}
 """What `make test` runs of them."""
 
 

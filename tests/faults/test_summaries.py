@@ -66,6 +66,7 @@ def assert_lost(events: list[e.Event]) -> None:
     assert of(events, e.ResultSummarized) == []
 
 
+@pytest.mark.slow
 async def test_a_summary_that_nobody_recorded_is_not_asked_again(platform: FaultPlatform):
     name = "answered"
     doomed = await platform.fleet.start("executor", Failpoint.EXECUTOR_AUX_AFTER)
@@ -75,6 +76,7 @@ async def test_a_summary_that_nobody_recorded_is_not_asked_again(platform: Fault
     assert_lost(await finish(platform, name))
 
 
+@pytest.mark.slow
 async def test_a_kill_while_the_helper_writes_leaves_the_extract(platform: FaultPlatform):
     name, held = "writing", asyncio.Event()
     platform.helper = Say(SUMMARY.text, hold=held)

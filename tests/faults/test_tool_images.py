@@ -20,6 +20,7 @@ from wayline.testkit import until
 from wayline.testkit.media import png
 
 from .conftest import MakePlatform
+from .kill_points import slow
 from .platform import TENANT, FaultPlatform, says
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -109,10 +110,10 @@ async def check(platform: FaultPlatform, camera: Path, job_id: str) -> None:
         # The second result came, and nobody has written it down.
         (Failpoint.EXECUTOR_TOOL_AFTER, 2),
         # It is about to be written with the next intent, or has been.
-        (Failpoint.EXECUTOR_INTENT_BEFORE, 4),
-        (Failpoint.EXECUTOR_INTENT_AFTER, 4),
+        slow(Failpoint.EXECUTOR_INTENT_BEFORE, 4),
+        slow(Failpoint.EXECUTOR_INTENT_AFTER, 4),
         # The model has seen both and answered, and nobody has written that down.
-        (Failpoint.EXECUTOR_MODEL_AFTER, 3),
+        slow(Failpoint.EXECUTOR_MODEL_AFTER, 3),
     ],
 )
 async def test_after_a_kill_there_the_next_executor_shows_the_same_images(
@@ -131,6 +132,7 @@ async def test_after_a_kill_there_the_next_executor_shows_the_same_images(
     await check(platform, camera, name)
 
 
+@pytest.mark.slow
 async def test_a_model_call_cut_by_a_kill_repeats_every_image_byte(platform: FaultPlatform, camera: Path):
     doomed = await platform.fleet.start("executor")
     await submit(platform, "cut", says("A wall, and a door.", hold="cut"))

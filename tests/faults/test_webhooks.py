@@ -31,7 +31,7 @@ from .platform import FaultPlatform
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
-QUICK = {Failpoint.NOTIFIER_STORE_AFTER, Failpoint.NOTIFIER_SEND_AFTER}
+QUICK = {Failpoint.NOTIFIER_SEND_AFTER}
 """What `make test` runs of them."""
 POINTS = [point for point in Failpoint if point.startswith("notifier.")]
 KILLS = 50

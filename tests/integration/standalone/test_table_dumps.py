@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import secrets
-import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,8 +24,9 @@ from wayline.standalone.backup.restore_backup import restore_backup
 from wayline.standalone.errors import BackupFailed
 from wayline.standalone.setup.credentials import Credentials
 from wayline.standalone.setup.installation import ServerAccess
+from wayline.testkit import until
 from wayline.testkit.databases import Database, clone, drop
-from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.fixtures import NatsFactory, run
 
 TABLE = """
 CREATE SCHEMA ours;
@@ -105,14 +105,23 @@ async def test_parameters_of_an_address_hide_no_row_and_no_password(pair: Pair):
     assert "secret" not in _address(dsn)[0]
 
 
-async def test_a_dump_that_nobody_takes_ends_its_program(pair: Pair):
+async def test_a_dump_that_nobody_takes_ends_its_program(pair: Pair, monkeypatch: pytest.MonkeyPatch):
     conn = await asyncpg.connect(pair.dsn(pair.source), server_settings={"wayline.tenant": "*"})
     await conn.execute(TABLE + MANY)
     await conn.close()
+    started: list[Any] = []
+
+    async def start(*command: str, **options: Any) -> Any:
+        started.append(await create_subprocess_exec(*command, **options))
+        return started[-1]
+
+    create_subprocess_exec = asyncio.create_subprocess_exec
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", start)
 
     def full(_: bytes) -> None:
-        # A slow disk: the program fills its pipe meanwhile.
-        time.sleep(0.5)
+        # A slow disk: so much is unread meanwhile that the program's pipe is not read any more.
+        pipe = started[-1].stdout._transport
+        run(until(lambda: not pipe.is_reading(), why="more waits than is taken"))
         raise OSError(errno.ENOSPC, "No space left on device")
 
     async with asyncio.timeout(30):
