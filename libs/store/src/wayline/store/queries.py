@@ -1,6 +1,7 @@
 """Named queries from a .sql file, so that SQL is read where SQL is expected."""
 
 import re
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class Queries:
     @classmethod
     def load(cls, file: Path | Traversable) -> "Queries":
         """Read the statements under their `-- name: insert_chunk` headers."""
-        return cls.parse(file.read_text(encoding="utf-8"), source=str(file))
+        return _parse(file.read_text(encoding="utf-8"), str(file))
 
     @classmethod
     def parse(cls, text: str, *, source: str) -> "Queries":
@@ -53,6 +54,12 @@ class Queries:
 
     def __dir__(self) -> list[str]:
         return sorted(self._statements)
+
+
+@cache
+def _parse(text: str, source: str) -> Queries:
+    """Parse each file once in a process: what a store, a job and a test of it read is the same."""
+    return Queries.parse(text, source=source)
 
 
 def _new_name(name: str, seen: dict[str, int], *, source: str, line: int) -> str:

@@ -23,6 +23,8 @@ SCHEMAS = {
     "gateway": "gateway",
 }
 """The services that have tables, and their schemas."""
+SPANS_DAYS = 7
+"""For which tracing has partitions by default."""
 PASSWORD = "test"
 PLAIN = "sslmode=disable"
 """To look for certificates and ask for encryption first is a third of what a connection costs, and a test has ten."""
@@ -68,6 +70,8 @@ async def clone_with_tables(server: PostgresServer) -> Database:
             await conn.execute(_cloning(WITH_TABLES, TEMPLATE))
             for service in SCHEMAS:
                 await migrate_service(Database(WITH_TABLES, server), service)
+            # What tracing makes at its start, for 100 ms; the connection leaves a file with what the next ones read.
+            await run_sql(Database(WITH_TABLES, server).dsn, f"SELECT tracing.keep_spans({SPANS_DAYS})")
         await conn.execute(_cloning(name, WITH_TABLES))
         # Roles belong to the server: another test may have given them other passwords.
         await conn.execute(

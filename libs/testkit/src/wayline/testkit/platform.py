@@ -30,14 +30,21 @@ from wayline.telemetry import Telemetry
 from wayline.testkit.databases import SCHEMAS, Database, migrate_service
 from wayline.testkit.fresh_streams import make_streams
 from wayline.testkit.guarded import ADMIN, Guarded
-from wayline.testkit.processes import Fleet
+from wayline.testkit.processes import POOL_SIZE, Fleet
 from wayline.testkit.waiting import until
 
 E = TypeVar("E", bound=Event)
+S = TypeVar("S", bound=BaseModel)
 
 QUICK = Limits(ack_wait_s=1.0, memory=True)
 """Streams in memory; the ticket of an executor that is gone comes again after a second."""
 STOP_GRACE_S = 0.1
+
+
+def small(settings: S) -> S:
+    """Return settings with few connections to Postgres, where the test has not said how many."""
+    is_ours = "pool_size" in type(settings).model_fields.keys() - settings.model_fields_set
+    return settings.model_copy(update={"pool_size": POOL_SIZE}) if is_ours else settings
 
 
 class Platform:
@@ -110,10 +117,11 @@ class Platform:
     async def build(self, name: str, settings: Any = None, **more: Any) -> Service:
         """Build a service, its tables migrated, without starting it."""
         dsn = await self.migrate(name) if name in SCHEMAS else None
-        if settings is None and name == "gateway":
-            settings = import_module("wayline.gateway.settings").Settings(http_port=0)
+        if settings is None:
+            ports = {"http_port": 0} if name == "gateway" else {}
+            settings = import_module(f"wayline.{name}.settings").Settings(**ports)
         app = import_module(f"wayline.{name}.app")
-        return await app.build(settings, bus_settings=self.nats.settings(name, postgres_dsn=dsn), **more)
+        return await app.build(small(settings), bus_settings=self.nats.settings(name, postgres_dsn=dsn), **more)
 
     @property
     def services(self) -> dict[str, Service]:

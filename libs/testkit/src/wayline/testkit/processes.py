@@ -13,12 +13,17 @@ import orjson
 
 from wayline.chassis import Failpoint
 from wayline.embedded.process import Child, spawn
+from wayline.testkit.databases import SCHEMAS
 from wayline.testkit.service_starts import start_service
 from wayline.testkit.waiting import until
 
 START_WITHIN_S = 60.0
 EMBEDS = "WAYLINE_RETRIEVAL_EMBEDDING_MODEL"
 """The one variable of ours that processes of a test inherit: most are not about meaning."""
+POOL_SIZE = 3
+"""Connections of a service to Postgres: each costs 25 ms, which is as long as many a test works."""
+FEW_CONNECTIONS = {f"WAYLINE_{name.upper()}_POOL_SIZE": str(POOL_SIZE) for name in SCHEMAS}
+"""What a process of a test is told, and a service in its process likewise."""
 END_WITHIN_S = 30.0
 LOG_TAIL_LINES = 40
 
@@ -136,6 +141,7 @@ class Fleet:
         )
         return {
             **inherited,
+            **FEW_CONNECTIONS,
             "PYTHONUNBUFFERED": "1",
             "WAYLINE_NATS_URL": self.nats_url,
             **identity,
