@@ -23,7 +23,7 @@ from wayline.embedded.process import Child, children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import run
-from wayline.testkit.processes import EMBEDS
+from wayline.testkit.processes import EMBEDS, FEW_CONNECTIONS
 from wayline.testkit.service_starts import finish_command, start_command
 
 START_WITHIN_S = 60.0
@@ -47,6 +47,7 @@ class Installed:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_") or name == EMBEDS}
         return {
             **ours,
+            **FEW_CONNECTIONS,
             "WAYLINE_DATA_DIR": str(self.data),
             "WAYLINE_NATS_PORT": str(self.nats_port),
             "WAYLINE_HTTP_PORT": str(self.http_port),
@@ -165,11 +166,31 @@ def wayline(server_dir: Path) -> Iterator[Installed]:
     installed.abandon()
 
 
+@pytest.fixture(scope="session")
+def prepared(server_dir: Path) -> Path:
+    """The data of an installation whose servers have run once: its tables and streams are there, and nothing else."""
+    home = server_dir / f"prepared-{secrets.token_hex(3)}"
+    home.mkdir()
+    installed = Installed(home / "data")
+    installed.start("--servers-only")
+    assert installed.stop() == 0
+    (installed.data / "postgres" / "port").unlink()
+    return installed.data
+
+
 @pytest.fixture
-def fresh(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
+def empty(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
     """An empty place; what the test starts there is gone after it."""
     home = server_dir / f"fresh-{request.node.name[:30]}-{secrets.token_hex(3)}"
     home.mkdir()
     installed = Installed(home / "data")
     yield installed
     installed.abandon()
+
+
+@pytest.fixture
+def fresh(empty: Installed, prepared: Path) -> Installed:
+    """An installation of the test's own, in which no service has run yet."""
+    # With the owner of the database's files.
+    subprocess.run(["cp", "-a", prepared, empty.data], check=True)
+    return empty

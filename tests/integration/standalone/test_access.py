@@ -72,12 +72,12 @@ def test_tenants_and_keys_created_by_command_work_over_http(fresh: Installed):
     assert fresh.run_json("agents", "restore", "assistant")["name"] == "assistant"
 
 
-def test_the_machines_key_goes_to_no_other_address(fresh: Installed):
+def test_the_machines_key_goes_to_no_other_address(empty: Installed):
     from wayline.client import Address
 
-    machine_key(fresh).parent.mkdir(parents=True)
-    machine_key(fresh).write_text("wl_secret\n")
-    note = fresh.data / "up.json"
+    machine_key(empty).parent.mkdir(parents=True)
+    machine_key(empty).write_text("wl_secret\n")
+    note = empty.data / "up.json"
     note.write_text(json.dumps({"pid": 1, "gateway": "http://127.0.0.1:8080"}))
 
     def address(**variables: str) -> Address:
@@ -86,7 +86,7 @@ def test_the_machines_key_goes_to_no_other_address(fresh: Installed):
         with MonkeyPatch.context() as patch:
             for name in ("WAYLINE_URL", "WAYLINE_API_KEY", "WAYLINE_HTTP_PORT"):
                 patch.delenv(name, raising=False)
-            for name, value in {"WAYLINE_DATA_DIR": str(fresh.data), **variables}.items():
+            for name, value in {"WAYLINE_DATA_DIR": str(empty.data), **variables}.items():
                 patch.setenv(name, value)
             return Address.from_environment()
 

@@ -48,29 +48,29 @@ def source(server_dir: Path) -> Iterator[Source]:
         source.abandon()
 
 
-def test_a_killed_restore_is_finished_by_another_one(source: Source, fresh: Installed):
-    child = fresh.spawn("restore", str(source.backup))
-    marker = fresh.data / "restoring.json"
+def test_a_killed_restore_is_finished_by_another_one(source: Source, empty: Installed):
+    child = empty.spawn("restore", str(source.backup))
+    marker = empty.data / "restoring.json"
     run(until(marker.exists, within=START_WITHIN_S, why="the restore has begun"))
     child.send_signal(signal.SIGKILL)
     child.wait(START_WITHIN_S)
     assert marker.exists()
 
-    for command in (("up",), ("serve", "router"), ("backup", str(fresh.data / "too-early"))):
-        refused = fresh.wayline(*command)
+    for command in (("up",), ("serve", "router"), ("backup", str(empty.data / "too-early"))):
+        refused = empty.wayline(*command)
         assert refused.returncode == 1
         assert f"run `wayline restore {source.backup}` once more" in refused.stderr
-    assert "was not finished here" in fresh.wayline("doctor").stdout
+    assert "was not finished here" in empty.wayline("doctor").stdout
 
-    done = fresh.wayline("restore", str(source.backup))
+    done = empty.wayline("restore", str(source.backup))
     assert done.returncode == 0, done.stdout + done.stderr
     # Of what does not run, and back into its place.
-    stopped = fresh.data.parent / "stopped"
-    fresh.run_json("backup", str(stopped))
-    done = fresh.wayline("restore", str(stopped), "--replace", "data", "--replicas", "1", "--nothing-after")
+    stopped = empty.data.parent / "stopped"
+    empty.run_json("backup", str(stopped))
+    done = empty.wayline("restore", str(stopped), "--replace", "data", "--replicas", "1", "--nothing-after")
     assert done.returncode == 0, done.stdout + done.stderr
-    fresh.start()
-    assert fresh.run_json("jobs", "show", source.job)["status"] == "completed"
+    empty.start()
+    assert empty.run_json("jobs", "show", source.job)["status"] == "completed"
 
 
 def test_a_killed_backup_is_none_and_the_next_one_is_whole(source: Source):

@@ -21,46 +21,46 @@ from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
 
 @pytest.fixture
-def anew(fresh: Installed) -> Installed:
+def anew(empty: Installed) -> Installed:
     """Start each `up` as its users do, a new Python."""
-    fresh.is_up_forked = False
-    return fresh
+    empty.is_up_forked = False
+    return empty
 
 
 @pytest.mark.usefixtures("anew")
-def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
-    fresh.start()
-    job = fresh.run_json("run", "What is a job?")["job_id"]
+def test_jobs_are_kept_across_an_orderly_end_and_a_kill(empty: Installed):
+    empty.start()
+    job = empty.run_json("run", "What is a job?")["job_id"]
 
     # In order: nothing is left of it, and it says so with 0.
-    assert fresh.stop(signal.SIGTERM) == 0
-    assert not (fresh.data / "up.json").exists()
+    assert empty.stop(signal.SIGTERM) == 0
+    assert not (empty.data / "up.json").exists()
 
-    fresh.start()
-    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
+    empty.start()
+    assert empty.run_json("jobs", "show", job)["status"] == "completed"
 
     # By force: the servers end with it all the same.
-    fresh.stop(signal.SIGKILL)
+    empty.stop(signal.SIGKILL)
 
-    fresh.start()
-    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
-    assert fresh.run_json("doctor")["healthy"]
-    assert fresh.stop(signal.SIGINT) == 0
+    empty.start()
+    assert empty.run_json("jobs", "show", job)["status"] == "completed"
+    assert empty.run_json("doctor")["healthy"]
+    assert empty.stop(signal.SIGINT) == 0
 
 
 @pytest.mark.usefixtures("anew")
-def test_a_signal_during_the_start_leaves_nothing(fresh: Installed):
-    fresh.begin()
-    run(until(fresh.servers, within=START_WITHIN_S, why="a server is being started"))
+def test_a_signal_during_the_start_leaves_nothing(empty: Installed):
+    empty.begin()
+    run(until(empty.servers, within=START_WITHIN_S, why="a server is being started"))
 
-    assert fresh.stop(signal.SIGTERM) == 0
+    assert empty.stop(signal.SIGTERM) == 0
 
 
 @pytest.mark.parametrize("variable", ["WAYLINE_HTTP_PORT", "WAYLINE_NATS_PORT"])
-def test_a_taken_port_is_said_with_the_variable_that_changes_it(fresh: Installed, variable: str):
-    port = fresh.http_port if variable == "WAYLINE_HTTP_PORT" else fresh.nats_port
+def test_a_taken_port_is_said_with_the_variable_that_changes_it(empty: Installed, variable: str):
+    port = empty.http_port if variable == "WAYLINE_HTTP_PORT" else empty.nats_port
     with socket.create_server(("127.0.0.1", port)):
-        done = fresh.wayline("up")
+        done = empty.wayline("up")
 
     assert done.returncode == 1
     assert f"port {port}" in done.stderr and variable in done.stderr
@@ -125,14 +125,14 @@ async def _break(fresh: Installed) -> None:
     await conn.close()
 
 
-def test_the_doctor_of_a_place_where_nothing_ever_ran(fresh: Installed):
-    with socket.create_server(("127.0.0.1", fresh.http_port)):
-        found = fresh.wayline("doctor")
+def test_the_doctor_of_a_place_where_nothing_ever_ran(empty: Installed):
+    with socket.create_server(("127.0.0.1", empty.http_port)):
+        found = empty.wayline("doctor")
 
     assert found.returncode == 1
-    assert f"{fresh.http_port}, wanted for the gateway, is taken" in found.stdout
+    assert f"{empty.http_port}, wanted for the gateway, is taken" in found.stdout
     assert "set WAYLINE_HTTP_PORT to a free port" in found.stdout
-    assert fresh.wayline("doctor").returncode == 0
+    assert empty.wayline("doctor").returncode == 0
 
 
 def test_the_doctor_names_a_dead_mcp_server_and_a_stopped_platform(fresh: Installed):
@@ -161,32 +161,32 @@ def test_the_doctor_sees_credentials_that_others_may_read(fresh: Installed):
     assert f"chmod go= {fresh.data}/credentials/keys.json" in found.stdout
 
 
-def test_commands_without_a_gateway_name_the_command_that_starts_one(fresh: Installed):
-    done = fresh.wayline("run", "hello")
+def test_commands_without_a_gateway_name_the_command_that_starts_one(empty: Installed):
+    done = empty.wayline("run", "hello")
 
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "`wayline up`" in done.stderr
 
 
-async def test_servers_of_ones_own_are_used(fresh: Installed, nats_factory: NatsFactory, database: Database):
+async def test_servers_of_ones_own_are_used(empty: Installed, nats_factory: NatsFactory, database: Database):
     bus = await nats_factory()
-    fresh.more = {"WAYLINE_NATS_URL": bus.url, "WAYLINE_POSTGRES_DSN": database.dsn}
+    empty.more = {"WAYLINE_NATS_URL": bus.url, "WAYLINE_POSTGRES_DSN": database.dsn}
 
-    await asyncio.to_thread(fresh.start)
-    job = await asyncio.to_thread(fresh.run_json, "run", "What is a job?")
-    healthy = await asyncio.to_thread(fresh.run_json, "doctor")
+    await asyncio.to_thread(empty.start)
+    job = await asyncio.to_thread(empty.run_json, "run", "What is a job?")
+    healthy = await asyncio.to_thread(empty.run_json, "doctor")
 
-    assert (job["status"], fresh.servers()) == ("completed", [])
+    assert (job["status"], empty.servers()) == ("completed", [])
     # The bus of that fixture writes to disk every two minutes, and only its monitoring page would tell.
     assert {finding["about"]: finding["state"] for finding in healthy["findings"]}["sync"] == "note"
-    assert await asyncio.to_thread(fresh.stop) == 0
+    assert await asyncio.to_thread(empty.stop) == 0
 
 
 @pytest.mark.parametrize("variable", ["WAYLINE_NATS_URL", "WAYLINE_POSTGRES_DSN"])
-def test_an_unreachable_own_server_is_reported_in_one_line(fresh: Installed, variable: str):
+def test_an_unreachable_own_server_is_reported_in_one_line(empty: Installed, variable: str):
     nowhere = {"WAYLINE_NATS_URL": "nats://127.0.0.1:9", "WAYLINE_POSTGRES_DSN": "postgresql://a:b@127.0.0.1:9/c"}
 
-    done = fresh.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
+    done = empty.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
 
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert variable in done.stderr and "a:b" not in done.stderr
@@ -234,11 +234,11 @@ def _end(processes: list[subprocess.Popen[bytes]]) -> None:
 @pytest.mark.parametrize(
     ("variable", "value"), [("WAYLINE_HTTP_HOST", "0.0.0.0"), ("WAYLINE_EXECUTOR_INTERACTIVE_SLOTS", "many")]
 )
-def test_a_setting_that_one_service_cannot_use_is_one_line(fresh: Installed, variable: str, value: str):
-    process = fresh.spawn("up", **{variable: value})
+def test_a_setting_that_one_service_cannot_use_is_one_line(empty: Installed, variable: str, value: str):
+    process = empty.spawn("up", **{variable: value})
     status = process.wait(START_WITHIN_S)
 
     assert status == 2
-    output = fresh.output.read_text()
+    output = empty.output.read_text()
     assert "Traceback" not in output
     assert output.splitlines()[-1].startswith(f"wayline: {variable}: ")

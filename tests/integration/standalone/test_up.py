@@ -461,7 +461,7 @@ def test_a_check_before_an_upgrade_says_what_is_left_to_do(wayline: Installed):
     assert "wayline credentials write" in told["steps"][1]["todo"]
 
 
-def test_a_backup_restored_on_other_ports_has_its_jobs(wayline: Installed, fresh: Installed):
+def test_a_backup_restored_on_other_ports_has_its_jobs(wayline: Installed, empty: Installed):
     backup, keys = str(wayline.data.parent / "backup.tar"), Path("credentials") / "keys.json"
     job = last_job(wayline)
     wayline.run_json("backup", backup)
@@ -470,20 +470,20 @@ def test_a_backup_restored_on_other_ports_has_its_jobs(wayline: Installed, fresh
     assert (beside.returncode, other.returncode) == (1, 1)
     assert "already runs" in beside.stderr
     assert "this installation is called data. Nothing was changed" in other.stderr
-    assert fresh.run_json("restore", backup, "--dry-run")["streams"]["EVENTS"] > 0
-    assert not fresh.data.exists()
+    assert empty.run_json("restore", backup, "--dry-run")["streams"]["EVENTS"] > 0
+    assert not empty.data.exists()
 
-    done = fresh.wayline("restore", backup)
+    done = empty.wayline("restore", backup)
     assert done.returncode == 0, done.stdout + done.stderr
-    fresh.start()
+    empty.start()
 
-    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
-    assert fresh.run_json("run", "What is a job?")["status"] == "completed"
-    ciphers = [json.loads((one.data / keys).read_text())["ciphers"] for one in (wayline, fresh)]
+    assert empty.run_json("jobs", "show", job)["status"] == "completed"
+    assert empty.run_json("run", "What is a job?")["status"] == "completed"
+    ciphers = [json.loads((one.data / keys).read_text())["ciphers"] for one in (wayline, empty)]
     assert ciphers[0] == ciphers[1]
-    report = fresh.run_json("doctor")
+    report = empty.run_json("doctor")
     assert report["healthy"], report
-    fresh.stop()
-    again = fresh.wayline("restore", backup)
+    empty.stop()
+    again = empty.wayline("restore", backup)
     assert again.returncode == 1
     assert "there is data already" in again.stderr and "--replace data" in again.stderr
