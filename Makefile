@@ -29,10 +29,11 @@ format: $(VENV)/.ready ## Format the code
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+# A young heap of 64 MB saves basedpyright a seventh of its CPU.
 check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
-	$(BIN)/basedpyright
+	NODE_OPTIONS=--max-semi-space-size=64 $(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/python tools/make_proto.py --check
 	$(BIN)/python tools/settings_table.py --check
