@@ -41,7 +41,7 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 	$(BIN)/python tools/vendor.py --check
 
 # In the order of tests/durations.json: the files that take longest first.
-WORKERS := -n 6 --dist loadfile --no-loadscope-reorder
+WORKERS := -n 5 --dist loadfile --no-loadscope-reorder
 test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
 	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
 
