@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
+from typing import Any
 
 import pytest
 
@@ -14,6 +14,7 @@ from wayline.embedded.process import is_alive
 from wayline.standalone.servers.watch import DEATHS_MAX
 from wayline.testkit import Database, until
 from wayline.testkit.fixtures import NatsFactory, run
+from wayline.testkit.service_starts import start_command
 
 from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
@@ -69,16 +70,15 @@ def test_a_taken_port_is_said_with_the_variable_that_changes_it(empty: Installed
 
 def test_services_run_as_processes_beside_servers_only(fresh: Installed):
     fresh.start("--servers-only")
-    services = [fresh.spawn("serve", "gateway", "router"), fresh.spawn("serve", "executor")]
-    services.append(fresh.spawn("serve", "retrieval", "tool-registry", "tracing"))
-    try:
-        job = fresh.run_json("run", "What is a job?") if _is_up(fresh) else None
-        assert job is not None and job["status"] == "completed"
-        for process in services:
-            process.send_signal(signal.SIGTERM)
-        assert [process.wait(END_WITHIN_S) for process in services] == [0, 0, 0]
-    finally:
-        _end(services)
+    groups = (("gateway", "router"), ("executor",), ("retrieval", "tool-registry", "tracing"))
+    where: dict[str, Any] = {"cwd": fresh.data.parent, "log": fresh.output, "env": fresh.env}
+    services = [start_command("serve", *names, **where) for names in groups]
+    job = fresh.run_json("run", "What is a job?") if _is_up(fresh) else None
+    assert job is not None and job["status"] == "completed"
+    for service in services:
+        service.process.send_signal(signal.SIGTERM)
+    assert all(run(service.wait(within_s=END_WITHIN_S)) for service in services)
+    assert [service.process.returncode for service in services] == [0, 0, 0]
 
 
 def _is_up(fresh: Installed) -> bool:
@@ -222,13 +222,6 @@ def _is_nats(pid: int) -> bool:
             return b"nats-server" in line.read()
     except OSError:
         return False
-
-
-def _end(processes: list[subprocess.Popen[bytes]]) -> None:
-    for process in processes:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
 
 
 @pytest.mark.parametrize(
