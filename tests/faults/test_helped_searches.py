@@ -45,7 +45,7 @@ async def platform(make_platform: MakePlatform) -> FaultPlatform:
     routing = Routing(fast="chat/helper", primary="chat/plain", escalation="chat/plain")
     options = {"librarian": {"rerank": True}, "follower": {"rewrite_queries": True}}
     for name, option in options.items():
-        config = AgentConfig(routing=routing, **option)
+        config = AgentConfig.model_validate({"routing": routing, **option})
         await platform.bus.ask(PutAgent(tenant=TENANT, name=name, config=config), Agent)
     for n in range(4):
         text = f"The tide of harbour {n} comes in. " + "It is high. " * n

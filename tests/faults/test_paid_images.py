@@ -125,4 +125,4 @@ async def test_a_registry_killed_there_keeps_the_bill_within_bounds(
     assert studio.asked(job_id) == billed
     assert money.cost_usd == (COST if known else 0)
     assert money.costs.unsettled_upper_usd == (0 if known else MOST)
-    assert money.cost_usd <= billed * COST <= money.cost_usd + money.costs.unsettled_upper_usd
+    assert money.cost_usd <= billed * COST <= money.cost_usd + money.costs.unsettled_upper_usd  # type: ignore

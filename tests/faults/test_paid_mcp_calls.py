@@ -94,7 +94,7 @@ class Till:
 
         await until(moved, within=30, why=f"the budget has counted {spent} and {unsettled} unsettled")
 
-    async def until_ledger_has(self, rows: int, **figures: Decimal | None) -> None:
+    async def until_ledger_has(self, rows: int, **figures: Decimal | bool | None) -> None:
         """Wait until the newest row of the ledger, of so many, says this."""
 
         async def has() -> bool:

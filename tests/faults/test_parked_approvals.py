@@ -120,7 +120,7 @@ async def test_results_of_callers_tools_go_on_after_everything_was_killed(
     await platform.check(*jobs)
     for job_id in jobs:
         ends = [event for event in await platform.events(job_id) if event.type == "tool.completed"]
-        assert sorted(end.content for end in ends if end.tool == "weather") == [f"rain at {job_id}"]
+        assert sorted(end.content for end in ends if end.tool == "weather") == [f"rain at {job_id}"]  # type: ignore
     paid = Counter(key for _, key in platform.effects.calls())
     assert {paid[f"{TENANT}/{job_id}/1/2"] for job_id in jobs} == {1}
     assert await platform.dead_letters() == []

@@ -176,7 +176,7 @@ async def test_random_kills_of_services_and_registry_repeat_nothing(platform: Fa
             await platform.fleet.stop("tool_registry")
             await platform.fleet.start("tool_registry")
         else:
-            chance.choice(victims).process.kill()
+            chance.choice(victims).process.kill()  # type: ignore
             services.start("shop")
 
         async def goes_on(begun: int = begun) -> bool:

@@ -31,6 +31,9 @@ class Steered(Session):
 
     tools: set[str]
     """Jobs whose model asks for the time before it answers."""
+    words: list[str]
+    """The jobs whose words were heard, in order."""
+    chat: ChatServer
 
     def say(self, body: dict[str, Any]) -> Say:
         answer = super().say(body)

@@ -80,7 +80,7 @@ async def test_tables_are_those_of_the_moment_of_every_tenant(pair: Pair):
 
     async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
         await conn.execute("INSERT INTO ours.notes VALUES ('acme', 'later')")
-        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)
+        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)  # type: ignore
     await conn.close()
     await restore_tables(pair.dsn(pair.target), version, moment.postgres_major, dumped)
 
@@ -97,7 +97,7 @@ async def test_parameters_of_an_address_hide_no_row_and_no_password(pair: Pair):
     dumped: list[bytes] = []
 
     async with tables_moment(dsn, ["ours"]) as moment:
-        version = await dump_tables(dsn, moment, ["ours"], dumped.append)
+        version = await dump_tables(dsn, moment, ["ours"], dumped.append)  # type: ignore
     await restore_tables(pair.dsn(pair.target), version, moment.postgres_major, dumped)
 
     assert await notes(pair.dsn(pair.target)) == [("acme", "one")]
@@ -127,7 +127,7 @@ async def test_a_dump_that_nobody_takes_ends_its_program(pair: Pair, monkeypatch
     async with asyncio.timeout(30):
         with pytest.raises(OSError, match="No space left"):
             async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
-                await dump_tables(pair.dsn(pair.source), moment, ["ours"], full)
+                await dump_tables(pair.dsn(pair.source), moment, ["ours"], full)  # type: ignore
 
 
 async def test_half_a_dump_leaves_no_table(pair: Pair):
@@ -135,7 +135,7 @@ async def test_half_a_dump_leaves_no_table(pair: Pair):
     await conn.execute(TABLE + MANY)
     dumped: list[bytes] = []
     async with tables_moment(pair.dsn(pair.source), ["ours"]) as moment:
-        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)
+        version = await dump_tables(pair.dsn(pair.source), moment, ["ours"], dumped.append)  # type: ignore
     await conn.close()
 
     with pytest.raises(BackupFailed, match="pg_restore ended"):
