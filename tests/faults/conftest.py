@@ -105,6 +105,7 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
                 ports = {zone: {port: network.link(zone, POSTGRES, port) for port in there} for zone in zones}
                 assert nats.url
             else:
+                urls, ports = {}, {}
                 directory = (nats_disk or home) / "nats"
                 text = config(directory / "jetstream", seeds, sync_interval=sync)
                 guarded = Guarded(nats := NatsServer(directory, config=text), seeds)

@@ -137,7 +137,7 @@ async def _sync(settings: Settings, installation: Installation, *, own: bool) ->
         async with httpx2.AsyncClient(trust_env=False, timeout=WAIT_S) as http:
             config = (await http.get(f"{url}/varz")).json()["jetstream"]["config"]
         always = bool(config.get("sync_always"))
-    elif own:
+    elif own and settings.nats_url is None:
         always = "sync_interval: always" in _lines(installation)
     else:
         return note("sync", "unknown: the server's monitoring page is not set", "set WAYLINE_NATS_MONITOR_URL")
