@@ -1,13 +1,14 @@
 """A history in turns: calls with their results, notes where they may stand, ids used once."""
 
 from types import ModuleType
+from typing import Any
 
 import orjson
 import pytest
 
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, ToolMessage, UserMessage, Verbatim
 from wayline.llm.anthropic import request as anthropic
-from wayline.llm.history_turns import Answer, Input, Result, turns
+from wayline.llm.history_turns import Answer, Input, Result, echo, turns
 from wayline.llm.openai import request as openai
 from wayline.llm.openai_chat import request as openai_chat
 
@@ -79,19 +80,31 @@ def test_an_echoed_answer_keeps_its_ids_as_they_are():
     assert answer.ids == ("x.y",)
 
 
+THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
+
+
 @pytest.mark.parametrize(
-    "message",
-    [calling(("1", None)), calling(("1", "a"), ("2", "a")), calling(("1", "before")), calling(("1", "a"), tool="a b")],
+    ("calls", "ids", "tool"),
+    [
+        ([("1", None)], ("call_3_1",), "look"),
+        ([("1", "a"), ("2", "a")], ("a", "call_3_2"), "look"),
+        ([("1", "before")], ("call_3_1",), "look"),
+        ([("1", "a")], ("a",), "look now"),
+    ],
     ids=["no id", "one id twice", "an id of before", "a name that no tool can have"],
 )
-def test_an_answer_that_its_provider_would_refuse_is_rebuilt(message: AssistantMessage):
-    odd = message.model_copy(update={"verbatim": Verbatim(provider="p", model="m", blocks=({"type": "x"},))})
+def test_a_call_that_its_provider_would_refuse_is_renamed_among_its_blocks(calls: Any, ids: Any, tool: str):
+    blocks = [{"type": "tool_use", "id": wire_id, "name": tool, "input": {}} for _, wire_id in calls]
+    odd = calling(*calls, verbatim=Verbatim(provider="p", model="m", blocks=(THOUGHT, *blocks)), tool=tool)
 
     [_, _, _, answer, _] = cut(ASKED, calling(("1", "before")), result("1"), odd, echoes=True)
 
     assert isinstance(answer, Answer)
-    assert not answer.echoed
-    assert len({"before", *answer.ids}) == 1 + len(odd.tool_calls)
+    assert answer.ids == ids
+    assert echo(answer, is_call=lambda block: block["type"] == "tool_use", id_field="id") == [
+        THOUGHT,
+        *({"type": "tool_use", "id": wire_id, "name": tool.replace(" ", "_"), "input": {}} for wire_id in ids),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
+from typing import Any
 
 from wayline.contracts.chat import (
     AssistantMessage,
@@ -85,7 +86,7 @@ def turns(
         # By its role, not by `isinstance`, which pydantic answers in Python for whatever is not of the very class.
         if message.role == "assistant":
             _close(found, heard, asked)
-            echoed = message.verbatim is not None and echoes(message.verbatim) and _can_echo(message.tool_calls, seen)
+            echoed = message.verbatim is not None and echoes(message.verbatim)
             ids = tuple([_id(c, index, seen, fit=None if echoed else fit) for c in message.tool_calls])
             answer = Answer(index, message, ids, echoed)
             found.append(answer)
@@ -118,10 +119,20 @@ def asides(message: UserMessage) -> str | None:
     return "\n\n".join(message.asides) or None
 
 
-def _can_echo(calls: Sequence[ToolCall], seen: set[str]) -> bool:
-    """Return whether a provider takes its own calls back: each with an id of its own, and a name that can be one."""
-    ids = [call.provider_id for call in calls if call.provider_id and call.provider_id not in seen]
-    return len(set(ids)) == len(calls) and all(call.tool == called_name(call.tool) for call in calls)
+def echo(answer: Answer, *, is_call: Callable[[dict[str, Any]], bool], id_field: str) -> list[dict[str, Any]]:
+    """Return an answer in its provider's own blocks, its calls under their ids, and under names that can be ones.
+
+    Models invent names, and endpoints number their calls anew in each answer or not at all; none takes that back.
+    """
+    verbatim, ids = answer.message.verbatim, iter(answer.ids)
+    if not answer.echoed or verbatim is None:
+        return []
+    return [_renamed(block, id_field, next(ids, "")) if is_call(block) else block for block in verbatim.blocks]
+
+
+def _renamed(block: dict[str, Any], id_field: str, wire_id: str) -> dict[str, Any]:
+    named = {"name": called_name(str(block["name"] or ""))} if "name" in block else {}
+    return {**block, id_field: wire_id or block.get(id_field), **named}
 
 
 def _close(found: list[Input | Answer], heard: Input, asked: dict[str, str]) -> None:
@@ -133,11 +144,8 @@ def _close(found: list[Input | Answer], heard: Input, asked: dict[str, str]) -> 
 
 
 def _id(call: ToolCall, index: int, seen: set[str], *, fit: Callable[[str], str] | None) -> str:
-    """Return the call's id on the wire; without `fit` the provider's own, which echoed blocks name."""
-    if fit is None and call.provider_id:
-        seen.add(call.provider_id)
-        return call.provider_id
-    found = fit(call.provider_id) if fit and call.provider_id else ""
+    """Return the call's id on the wire; without `fit` in the provider's own characters."""
+    found = (fit or str)(call.provider_id or "")
     # Some endpoints number their calls anew in each answer, where others refuse an id they have seen.
     if not found or found in seen:
         found = plain(f"call_{index}_{call.call}")

@@ -16,7 +16,6 @@ from wayline.contracts.chat import (
     ToolCall,
     ToolImage,
     ToolMessage,
-    Verbatim,
 )
 from wayline.contracts.models import Effort
 from wayline.contracts.tools import ToolDefinition
@@ -31,6 +30,7 @@ from wayline.llm.history_turns import (
     Result,
     asides,
     called_name,
+    echo,
     label,
     orphan_result,
     turns,
@@ -148,17 +148,15 @@ def _spoken(request: ModelRequest, found: Found) -> list[Spoken]:
 
 
 def _answer(turn: Answer, request: ModelRequest) -> list[Block]:
-    blocks = _echo(turn.message.verbatim, request) if turn.echoed else []
-    blocks = blocks or rebuilt(turn.message, turn.ids) or [_text(NO_ANSWER)]
+    blocks = _echo(turn, request) or rebuilt(turn.message, turn.ids) or [_text(NO_ANSWER)]
     return [Block(turn.index, block) for block in blocks]
 
 
-def _echo(verbatim: Verbatim | None, request: ModelRequest) -> list[Json]:
-    if verbatim is None:
-        return []
+def _echo(turn: Answer, request: ModelRequest) -> list[Json]:
+    blocks = echo(turn, is_call=lambda block: block.get("type") == "tool_use", id_field="id")
     # Thinking is signed for the model that thought it; the rest of its provider's blocks any of its models reads.
-    same = verbatim.model == request.model
-    return [block for block in verbatim.blocks if same or block.get("type") not in THINKING]
+    same = turn.message.verbatim is not None and turn.message.verbatim.model == request.model
+    return [block for block in blocks if same or block.get("type") not in THINKING]
 
 
 def _input(turn: Input, request: ModelRequest, images: Images, found: Found) -> list[Spoken]:

@@ -33,6 +33,7 @@ from wayline.llm.history_turns import (
     Result,
     asides,
     called_name,
+    echo,
     is_ours,
     label,
     orphan_result,
@@ -127,6 +128,16 @@ def rebuilt(message: AssistantMessage, ids: Iterable[str], *, searches: bool = F
     ]
 
 
+def is_call(item: Json) -> bool:
+    """Return whether an item asks us for something; the provider's own searches are its own affair."""
+    return item.get("type") == "function_call" or is_search(item)
+
+
+def is_search(item: Json) -> bool:
+    """Return whether an item asks us for tools."""
+    return item.get("type") == SEARCH_CALL and item.get("execution") != "server"
+
+
 def _spoken(role: str, content: str | list[Json]) -> Json:
     return {"type": "message", "role": role, "content": content}
 
@@ -198,8 +209,7 @@ def _items(request: ModelRequest, *, marks: bool) -> list[Item]:
 
 
 def _answer(turn: Answer, *, searches: bool) -> list[Json]:
-    verbatim = turn.message.verbatim
-    echoed = list(verbatim.blocks) if turn.echoed and verbatim else []
+    echoed = echo(turn, is_call=is_call, id_field="call_id")
     if not searches and any(block.get("type") == SEARCH_CALL for block in echoed):
         # Without the tool, as in a later job of its session, its calls are those of a function.
         echoed = []
