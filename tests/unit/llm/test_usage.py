@@ -116,10 +116,20 @@ def test_an_answer_that_counts_none_of_its_words_has_no_usage():
     [
         ({"prompt_tokens_details": {"cached_tokens": 500}}, Usage(input=600, cache_read=500, output=10)),
         ({"completion_tokens_details": {"reasoning_tokens": 50}}, Usage(input=100, output=60, reasoning=50)),
+        (
+            {"prompt_tokens_details": {"cached_tokens": 500}, "total_tokens": 610},
+            Usage(input=600, cache_read=500, output=10),
+        ),
         ({"prompt_cache_hit_tokens": 60}, Usage(input=100, cache_read=60, output=10)),
         ({"cached_tokens": 60}, Usage(input=100, cache_read=60, output=10)),
     ],
-    ids=["more cached than read", "more thought than written", "as DeepSeek names it", "as Moonshot does"],
+    ids=[
+        "more cached than read",
+        "more thought than written",
+        "more cached than read, and counted in the sum",
+        "as DeepSeek names it",
+        "as Moonshot does",
+    ],
 )
 def test_a_part_above_its_whole_was_not_counted_in_it(counts: dict[str, Any], usage: Usage):
     assert from_chat({"prompt_tokens": 100, "completion_tokens": 10, **counts}) == usage

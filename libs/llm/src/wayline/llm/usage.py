@@ -60,18 +60,24 @@ def from_chat(counts: Any) -> Usage | None:
     """Read the usage of Chat Completions, whose endpoints differ in what they tell; None: it cannot be read."""
     try:
         read = _details(counts, "prompt_tokens_details")
+        # In the standard's place, DeepSeek's, or Moonshot's.
+        cached = (
+            _count(read, "cached_tokens")
+            or _count(counts, "prompt_cache_hit_tokens")
+            or _count(counts, "cached_tokens")
+        )
         prompt, total = _count(counts, "prompt_tokens"), _count(counts, "total_tokens")
+        to_cache = _count(read, "cache_write_tokens")
+        # Before it is taken from the sum, which may count it.
+        prompt = _with_parts(prompt, cached + to_cache)
         written = _count(counts, "completion_tokens") if total else _told(counts, "completion_tokens")
         # Some endpoints count what was thought in the sum alone, and bill for it.
         only_in_total = max(total - prompt - written, 0)
         thought = _count(_details(counts, "completion_tokens_details"), "reasoning_tokens")
         return _usage(
             input=prompt,
-            # In the standard's place, DeepSeek's, or Moonshot's.
-            cache_read=_count(read, "cached_tokens")
-            or _count(counts, "prompt_cache_hit_tokens")
-            or _count(counts, "cached_tokens"),
-            cache_write_5m=_count(read, "cache_write_tokens"),
+            cache_read=cached,
+            cache_write_5m=to_cache,
             output=written + only_in_total,
             reasoning=max(thought, only_in_total),
         )
@@ -89,12 +95,13 @@ def _usage(*, input: int, **counts: int) -> Usage:
     if not input:
         raise _Unreadable
     cached = sum(counts.get(name, 0) for name in ("cache_read", "cache_write_5m", "cache_write_1h"))
-    if cached > input:
-        # A part that is more than the whole was not counted in it.
-        input += cached
-    if counts.get("reasoning", 0) > counts["output"]:
-        counts["output"] += counts["reasoning"]
-    return Usage(input=input, **counts)
+    counts["output"] = _with_parts(counts["output"], counts.get("reasoning", 0))
+    return Usage(input=_with_parts(input, cached), **counts)
+
+
+def _with_parts(whole: int, parts: int) -> int:
+    """Return a whole with parts that are more than it is: they were not counted in it."""
+    return whole + parts if parts > whole else whole
 
 
 def _details(counts: Any, name: str) -> Counts:
