@@ -108,6 +108,7 @@ ERRORS = {
     "without a type": b'data: {"error": {"message": "no room", "type": "overloaded_error"}}\n\n',
     "by the event's name": b'event: error\ndata: {"message": "no room", "type": "overloaded_error"}\n\n',
     "by the event's name, in words": b"event: error\ndata: no room\n\n",
+    "by a later name": b'id: 7\nevent: error\ndata: {"message": "no room"}\n\n',
 }
 ERRORS_OF_CHAT = {
     "as vLLM did": b'data: {"object": "error", "message": "no room", "code": 503}\n\n',
@@ -131,6 +132,16 @@ async def test_no_half_is_whole_after_an_error_of_any_form(wire: str, error: byt
     assert said == "half"
     assert isinstance(last, ModelError)
     assert "no room" in str(last)
+    assert (last.retryable, last.billable) == (True, True)
+
+
+@pytest.mark.parametrize("wire", HALVES)
+async def test_no_half_is_whole_after_an_error_without_words(wire: str):
+    half, end = HALVES[wire]
+
+    _, last = await ended(wire, half + b"event: error\ndata:\n\n" + end)
+
+    assert isinstance(last, ModelError)
     assert (last.retryable, last.billable) == (True, True)
 
 
@@ -239,6 +250,13 @@ async def test_a_call_may_come_alone_and_its_id_as_a_number():
     assert (made.arguments, made.provider_id) == ({"at": 1}, "7")
 
 
+async def test_text_and_calls_may_come_as_two_choices_of_one_number():
+    choices = [{"message": {"content": "well"}}, {"message": {"tool_calls": [LOOK_1]}, "finish_reason": "tool_calls"}]
+    last = await finished("chat", orjson.dumps({"choices": choices, "usage": USAGE}))
+
+    assert (last.message.text, last.message.tool_calls, last.stop_reason) == ("well", CALLED[:1], "tools")
+
+
 async def test_usage_is_found_within_a_choice():
     last = await finished("chat", chat({"choices": [{"delta": {"content": "well"}, "usage": USAGE}]}))
 
@@ -308,6 +326,16 @@ async def test_arguments_that_only_their_own_events_tell_are_read(kind: str):
     last = await finished("openai", response(*events))
 
     assert last.message.tool_calls == CALLED
+
+
+async def test_arguments_whose_end_repeats_nothing_are_as_their_pieces_told_them():
+    begun = {"type": "function_call", "call_id": "a", "name": "look"}
+    piece = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"at": 1}'}
+    end = {"type": "response.function_call_arguments.done", "output_index": 0}
+
+    last = await finished("openai", response(item("added", 0, begun), piece, end))
+
+    assert last.message.tool_calls == CALLED[:1]
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,8 @@ class Reply:
 
     def __init__(self, *, provider: str, model: str) -> None:
         self._provider, self._model = provider, model
-        self._blocks: dict[int, Json] = {}
+        self._blocks: list[Json] = []
+        """In the order in which they began."""
         self._places: dict[Any, int] = {}
         """By the index that a block came under: some servers number all of them 0, or none."""
         self._inputs: dict[int, list[str]] = {}
@@ -73,10 +74,9 @@ class Reply:
             raise provider_errors.empty_answer()
         for at, texts in self._texts.items():
             self._blocks[at]["text"] = (self._blocks[at].get("text") or "") + "".join(texts)
-        places = sorted(self._blocks)
-        inputs = {n: self._input(at) for n, at in enumerate(places)}
+        inputs = {at: self._input(at) for at in range(len(self._blocks))}
         # A half of a character may have had its other half in the next piece.
-        blocks = [joined_all(self._blocks[at]) for at in places]
+        blocks = list(map(joined_all, self._blocks))
         finished = _finished(blocks, inputs, self._stop, self._usage(), provider=self._provider, model=self._model)
         return told(finished, self._stop, self._details)
 
@@ -92,13 +92,12 @@ class Reply:
 
     def _start(self, index: Any, block: Json) -> str:
         known = self._places.get(index)
-        if known is not None and self._blocks[known] == block and known not in self._inputs | self._texts:
+        has_grown = known in self._inputs or known in self._texts
+        if known is not None and self._blocks[known] == block and not has_grown:
             # Told twice.
             return ""
-        free = isinstance(index, int) and index not in self._blocks
-        at = index if free else max(self._blocks, default=-1) + 1
-        self._places[index] = at
-        self._blocks[at] = block
+        self._places[index] = len(self._blocks)
+        self._blocks.append(block)
         return (block.get("text") or "") if block.get("type") == "text" else ""
 
     def _grow(self, index: Any, delta: Json) -> str:

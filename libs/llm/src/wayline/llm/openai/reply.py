@@ -13,7 +13,7 @@ from wayline.llm import usage
 from wayline.llm.calls import Call, numbered
 from wayline.llm.characters import joined_all
 from wayline.llm.model import Finished, StopReason
-from wayline.llm.openai.request import SEARCH_CALL, rebuilt
+from wayline.llm.openai.request import is_call, is_search, rebuilt
 from wayline.llm.refusals import told
 from wayline.llm.stops import stop_reason
 from wayline.llm.transport import provider_errors
@@ -48,7 +48,8 @@ class Reply:
         if kind == "response.function_call_arguments.delta":
             self._item_of(event).arguments.append(event.get("delta") or "")
         elif kind == "response.function_call_arguments.done":
-            self._item_of(event).arguments = [event.get("arguments") or ""]
+            found = self._item_of(event)
+            found.arguments = [event["arguments"]] if event.get("arguments") else found.arguments
         elif kind in ITEM:
             item = event.get("item") or {}
             found = self._item_of(event, item, begins=kind == ITEM_ADDED)
@@ -133,8 +134,8 @@ class _Item:
         return self.item.get("type") or ("message" if self.text else "function_call" if self.arguments else None)
 
     def whole(self) -> Json:
-        if self.done is not None or self.told is not None:
-            return self.done or self.told or {}
+        if told := self.done or self.told:
+            return told
         if self.text:
             part = {"type": "output_text", "text": "".join(self.text)}
             return {"type": "message", "role": "assistant", **self.item, "content": [part]}
@@ -167,10 +168,10 @@ def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, 
         )
     if response.get("status") in UNFINISHED:
         raise provider_errors.stream_cut()
-    asked = [item for item in items if item.get("type") == "function_call" or _is_search(item)]
+    asked = list(filter(is_call, items))
     stop = _stop_reason(response, items, calls=bool(asked), used=used)
     calls = numbered(map(_called, asked), stop=stop)
-    searches = any(map(_is_search, asked))
+    searches = any(map(is_search, asked))
     message = AssistantMessage(text="".join(map(_text, items)), tool_calls=calls, thinking=_thinking(items))
     finished = Finished(message, usage.plausible(used, wrote=bool(message.text or message.thinking or asked)), stop)
     if stop == "refused" and asked:
@@ -186,18 +187,13 @@ def _finished(response: Mapping[str, Any], items: list[Json], *, provider: str, 
     return finished
 
 
-def _is_search(item: Json) -> bool:
-    """Return whether an item asks us for tools; the provider's own searches are its own affair."""
-    return item.get("type") == SEARCH_CALL and item.get("execution") != "server"
-
-
 def _called(item: Json) -> Call:
     """Return the id, the tool and the arguments of a call as they came."""
     given = item.get("arguments") or ""
     if item.get("status") == "incomplete" or (item.get("status") in UNFINISHED and not given):
         # It never ended.
         given = None
-    return item.get("call_id"), TOOL_SEARCH if _is_search(item) else item.get("name"), given
+    return item.get("call_id"), TOOL_SEARCH if is_search(item) else item.get("name"), given
 
 
 def _only_named(item: Json) -> bool:
@@ -236,7 +232,7 @@ def _plain(items: list[Json], *, calls: Any) -> list[Json]:
         elif kept.get("type") == "function_call":
             [whole] = rebuilt(AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""])
             kept["arguments"] = whole["arguments"]
-        elif _is_search(item):
+        elif is_search(item):
             [kept] = rebuilt(
                 AssistantMessage(tool_calls=(call := next(numbered_calls),)), [call.provider_id or ""], searches=True
             )

@@ -141,10 +141,8 @@ class Reply:
         found = [choice for choice in choices or () if isinstance(choice, dict)]
         if found and self._choice is None:
             self._choice = min(map(_number, found))
-        for choice in found:
-            if _number(choice) == self._choice:
-                return self._take_choice(choice)
-        return ""
+        # Some endpoints tell the text and the calls of one message as two choices of one number.
+        return "".join(self._take_choice(choice) for choice in found if _number(choice) == self._choice)
 
     def _take_usage(self, counted: Any) -> None:
         if counted:
@@ -265,7 +263,7 @@ class Reply:
 class _Call:
     """One tool call being put together."""
 
-    __slots__ = ("_arguments", "_index", "_name", "extra", "id")
+    __slots__ = ("_arguments", "_chars", "_index", "_name", "extra", "id")
 
     def __init__(self) -> None:
         self.id = ""
@@ -273,6 +271,7 @@ class _Call:
         self.extra: dict[str, Any] = {}
         self._name = ""
         self._arguments: list[str] = []
+        self._chars = 0
 
     def take(self, piece: dict[str, Any]) -> None:
         function = piece.get("function") or piece
@@ -284,6 +283,7 @@ class _Call:
             self._name = name if name.startswith(self._name) else self._name + name
         if arguments := _written(function):
             self._arguments.append(arguments)
+            self._chars += len(arguments)
         if not _OUR_CALL_FIELDS.issuperset(piece):
             self.extra.update({key: value for key, value in piece.items() if key not in _OUR_CALL_FIELDS})
 
@@ -293,15 +293,17 @@ class _Call:
             return False
         function = piece.get("function") or piece
         written = _written(function)
-        if self._name != function.get("name") or len(written) != sum(map(len, self._arguments)):
+        if self._name != function.get("name") or len(written) != self._chars:
             return False
         return "".join(self._arguments) == written and self.is_whole
 
     @property
     def is_whole(self) -> bool:
         """Return whether its arguments are an object that has ended."""
+        last = next((piece for piece in reversed(self._arguments) if not piece.isspace()), "")
         try:
-            return isinstance(orjson.loads("".join(self._arguments)), dict)
+            # Nearly no piece ends so, and only where one does all before it are read.
+            return last.rstrip().endswith("}") and isinstance(orjson.loads("".join(self._arguments)), dict)
         except orjson.JSONDecodeError:
             return False
 

@@ -12,8 +12,6 @@ import orjson
 from wayline.llm.model import ModelError
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-ERROR_NAMES = (b"event: error\n", b"event:error\n")
-"""How an event begins whose name says that it is an error."""
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """How a line of a stream begins."""
 _LONG_NUMBER = re.compile(rb"[0-9]{19,}")
@@ -29,19 +27,18 @@ def event(frame: bytes) -> dict[str, Any] | None:
     """
     data = _data(frame)
     fields = json_object(data)
-    if frame.startswith(ERROR_NAMES):
+    if b"error" in frame and _name(frame) == b"error":
         return named_error(data, fields)
     if fields is not None and "type" not in fields:
-        name = b"".join(_values(frame, b"event:")).strip().decode(errors="replace")
-        fields["type"] = "error" if fields.get("error") else name
+        fields["type"] = "error" if fields.get("error") else _name(frame).decode(errors="replace")
     return fields
 
 
-def named_error(data: bytes, fields: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the error that an event of that name tells; None where it tells nothing."""
+def named_error(data: bytes, fields: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the error that an event of that name tells, be it without a word."""
     if fields is None:
         text = data.decode(errors="replace").strip()
-        return {"type": "error", "error": {"message": text}} if text else None
+        return {"type": "error", "error": {"message": text or "an error without words"}}
     return fields if fields.get("type") == "error" else {"type": "error", "error": fields.get("error") or fields}
 
 
@@ -108,6 +105,10 @@ def _data(frame: bytes) -> bytes:
         return b"\n".join(_values(frame, b"data:"))
     # One line, and the last one: so nearly all of them are.
     return data
+
+
+def _name(frame: bytes) -> bytes:
+    return b"".join(_values(frame, b"event:")).strip()
 
 
 def _values(frame: bytes, field: bytes) -> list[bytes]:
