@@ -29,6 +29,21 @@ async def test_a_single_span_leaves_without_waiting_for_others(monkeypatch: pyte
     await exporter.stop()
 
 
+def test_a_span_that_ends_after_the_loop_harms_nobody():
+    exporter = BusExporter("test")
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(exporter)
+
+    async def send(_: bytes) -> None: ...
+
+    async def run() -> None:
+        exporter.start(send)
+        await exporter.stop()
+
+    asyncio.run(run())
+    provider.get_tracer("test").start_span("late").end()
+
+
 @pytest.mark.parametrize(("events_per_s", "few"), [(1, True), (39, True), (60, False)])
 def test_a_steady_stream_above_the_rate_is_many(events_per_s: int, few: bool):
     recent = RecentEvents(few_per_s=40, few_at_once=80)

@@ -52,7 +52,8 @@ class BusExporter(SpanProcessor):
         if len(self._finished) >= BATCH_MAX:
             self._wake.set()
         self._recent.add(1, now=time.monotonic())
-        if self._recent.are_few and not self._soon and self._task is not None:
+        # After `stop` the loop may be closed.
+        if self._recent.are_few and not self._soon and not self._stopping and self._task is not None:
             self._soon = True
             # Spans may end on any thread.
             loop = self._task.get_loop()
