@@ -9,7 +9,7 @@ import zipfile
 import pytest
 
 from wayline.documents import ReadLimits
-from wayline.documents.decode_file import FileToRead, decode_file
+from wayline.documents.decode_file import FileToRead, decode_file, storable
 from wayline.documents.file_kinds import DOCX, type_by_content
 
 WORDS = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -40,6 +40,18 @@ def test_a_text_is_read_by_the_mark_it_begins_with(encoding: str):
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\r\r\n"])
 def test_lines_end_alike_however_they_were_written(end: str):
     assert read(f"one{end}two", "text") == "one\ntwo"
+
+
+def test_carriage_returns_without_end_are_each_looked_at_once():
+    text = "\r" * 2_000_000
+
+    assert storable(f"{text}a{text}\nb") == "\n" * 2_000_000 + "a\nb"
+
+
+def test_json_that_is_nested_deep_does_not_grow_with_its_depth():
+    flat = f"{'[' * 500}{'1,' * 5_000}1{']' * 500}"
+
+    assert len(read(flat, "json")) < 50 * len(flat)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +108,7 @@ def test_what_an_email_says_is_found_wherever_it_stands(message: str, words: lis
 def test_an_old_notebook_and_errors_of_cells_are_read():
     error = {"output_type": "pyerr", "ename": "ValueError", "evalue": "no tide"}
     cells = [
-        {"cell_type": "heading", "level": 2, "source": "Tides"},
+        {"cell_type": "heading", "level": 2.0, "source": "Tides"},
         {"cell_type": "code", "input": ["1 / 0"], "outputs": [error]},
         {"cell_type": "code", "input": "2", "outputs": 7},
     ]

@@ -21,7 +21,7 @@ from wayline.documents.formats.text_formats import json_page, notebook_page, rtf
 from wayline.documents.readable import PageClock, PageTimeout, ReadableDocument, ReadLimits, TextPage, no_clock
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LINE_END = re.compile("\r+\n|\r")
+_LINE_END = re.compile("\r+\n?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,12 @@ def decode_file(file: FileToRead, kind: str, limits: ReadLimits, clock: PageCloc
 def storable(text: str) -> str:
     """Return the text without what no database takes: NUL bytes, and halves of surrogate pairs; its lines end alike."""
     text = _SURROGATE.sub("\ufffd", without_nuls(text))
-    return _LINE_END.sub("\n", text) if "\r" in text else text
+    return _LINE_END.sub(_line_ends, text) if "\r" in text else text
+
+
+def _line_ends(found: re.Match[str]) -> str:
+    """Return one line end for carriage returns before one, else one for each of them."""
+    return "\n" if found[0].endswith("\n") else "\n" * len(found[0])
 
 
 def _bounded(found: ReadableDocument, limits: ReadLimits) -> ReadableDocument:

@@ -21,7 +21,9 @@ SUBTITLES_S = 30
 _TIME = re.compile(r"(?:(\d{1,3}):)?(\d{1,2}):(\d{2})(?:[.,]\d{1,3})?[ \t]*-->")
 _TAG = re.compile(r"</?[a-zA-Z][^>]{0,200}>|<[\d:.]{5,15}>|\{\\[^}]{1,50}\}")
 """Of styles, of the time when a word is said, and of places on the screen."""
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
+INDENT_MAX = 20
+"""Levels; with all of them a small file that is nested deep would fill the memory."""
 _COUNT = re.compile(r"\d{1,6}")
 _VOICE = re.compile(r"<v(?:\.[^ >]{0,50})?[ \t]+([^>]{1,100})>")
 
@@ -46,7 +48,7 @@ def _cell(cell: Any, language: str) -> Iterator[str]:
         return
     if _at(cell, "cell_type") == "heading":
         level = _at(cell, "level")
-        yield f"{'#' * level if level in range(1, 7) else '#'} {' '.join(source.split())}"
+        yield f"{'#' * int(level) if level in range(1, 7) else '#'} {' '.join(source.split())}"
         return
     if _at(cell, "cell_type") != "code":
         yield source
@@ -125,14 +127,18 @@ def _laid_out(text: str) -> Iterator[str]:
         token = found[0]
         if token in "]}":
             deep -= 1
-            yield token if before in ("[", "{") else "\n" + "  " * deep + token
+            yield token if before in ("[", "{") else _line(deep) + token
         else:
             if before in ("[", "{", ","):
-                yield "\n" + "  " * deep
+                yield _line(deep)
             deep += token in ("[", "{")
             readable = json.dumps(json.loads(token), ensure_ascii=False) if "\\" in token else token
             yield ": " if token == ":" else readable
         before = token
+
+
+def _line(deep: int) -> str:
+    return "\n" + "  " * min(deep, INDENT_MAX)
 
 
 def rtf_page(text: str) -> TextPage:
