@@ -112,7 +112,7 @@ async def show_region(request: Request, template: str, block: str, frame: Frame,
 async def _answer(request: Request, render: Callable[[], bytes], status: int = 200) -> HTMLResponse:
     def packed() -> tuple[bytes, bytes | None]:
         page = render()
-        return page, compressed(page) if may_compress(request.headers) else None
+        return page, compressed(page) if may_compress(request) else None
 
     page, small = await asyncio.to_thread(packed)
     return HTMLResponse(page if small is None else small, status, {"Content-Encoding": "gzip"} if small else None)
