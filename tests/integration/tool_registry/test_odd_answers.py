@@ -191,6 +191,8 @@ async def test_an_error_of_any_code_fails_in_the_servers_words(platform, way):
         (answering("", status=403), "failed"),
         (answering("<html>", status=422), "failed"),
         (answering(error(-32050, "away"), status=503), "failed"),
+        # Of the tool's own session, elsewhere.
+        (answering(error(-32050, "INVALID_SESSION_ID: session expired or invalid"), status=400), "failed"),
         (answering("", status=503), "unknown"),
         (answering("", status=408), "unknown"),
         (answering("", status=202), "unknown"),

@@ -55,7 +55,7 @@ class FailedAnswer(httpx2.AsyncByteStream):
         if (login := answer.extensions.get(REFUSED_LOGIN)) is not None:
             is_login = answer.status_code == HTTPStatus.UNAUTHORIZED
             return own_error(Proof.NEEDS_LOGIN if is_login else Proof.NEEDS_SCOPE, login, call_id=call_id)
-        if self._asked.in_session and _ends_session(answer.status_code, said.words):
+        if self._asked.in_session and self._ends_session(said):
             words = said.words or "the server does not know its session any more"
             return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
         if said.verdict is Verdict.REFUSED:
@@ -65,6 +65,15 @@ class FailedAnswer(httpx2.AsyncByteStream):
         refused = answer.status_code < HTTPStatus.INTERNAL_SERVER_ERROR and answer.status_code not in LATE_STATUSES
         proof = Proof.REFUSED if refused and said.verdict is Verdict.UNKNOWN else Proof.UNKNOWN
         return own_error(proof, why_failed(answer), call_id=call_id, code=code)
+
+    def _ends_session(self, said: Answer) -> bool:
+        """Return whether the server does not know the session: by the protocol's status, or in words with 400.
+
+        What it says under the call's own id is the tool's affair, such as a session that has expired elsewhere.
+        """
+        if self._answer.status_code != HTTPStatus.BAD_REQUEST:
+            return self._answer.status_code == HTTPStatus.NOT_FOUND
+        return said.id != self._asked.id and UNKNOWN_SESSION.search(said.words) is not None
 
     def _words(self, said: Answer) -> str:
         """Return a server's own words; they alone do not say that a key is wanted, nor, without a code, what failed."""
@@ -82,11 +91,6 @@ class FailedAnswer(httpx2.AsyncByteStream):
             return answer_in(message_in(bytes(body)))
         except (httpx2.TransportError, Unreadable):
             return Answer(Verdict.UNKNOWN)
-
-
-def _ends_session(status: int, words: str) -> bool:
-    """Return whether a server says that it does not know a session: by the protocol's status, or in words with 400."""
-    return status == HTTPStatus.NOT_FOUND or (status == HTTPStatus.BAD_REQUEST and bool(UNKNOWN_SESSION.search(words)))
 
 
 def why_failed(answer: httpx2.Response) -> str:
