@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 _SCAN, _FILL = 0xDA, 0xFF
 """Of a JPEG: what begins its pixels, and what may stand before a marker."""
-_URL_ALPHABET = str.maketrans("-_", "+/")
+_PLAIN = str.maketrans("-_", "+/", " \t\n\r\v\f")
+"""The alphabet of addresses as the usual one, and no white space."""
 
 
 def decoded(text: str) -> bytes:
@@ -26,7 +27,7 @@ def _plain(text: str) -> str:
     text = text.lstrip()
     if is_data_uri(text):
         text = unquote(text.partition(",")[2])
-    return "".join(text.split()).translate(_URL_ALPHABET).rstrip("=")
+    return text.translate(_PLAIN).rstrip("=")
 
 
 def is_data_uri(text: str) -> bool:
