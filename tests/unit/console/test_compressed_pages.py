@@ -27,7 +27,7 @@ async def test_a_page_another_site_led_to_is_not_compressed(site: str, is_compre
 @pytest.mark.parametrize(
     ("address", "is_compressed"), [("/keys", True), ("/keys?view=raw", True), ("/keys?q=a", False)]
 )
-async def test_a_part_that_a_script_asks_for_with_words_is_not_compressed(address: str, is_compressed: bool):
+async def test_a_part_asked_for_with_words_is_not_compressed(address: str, is_compressed: bool):
     async with browser_of(signed_in(Api())) as http:
         answer = await http.get(address, headers={"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"})
 

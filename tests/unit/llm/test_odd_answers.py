@@ -328,7 +328,7 @@ async def test_arguments_that_only_their_own_events_tell_are_read(kind: str):
     assert last.message.tool_calls == CALLED
 
 
-async def test_arguments_whose_end_repeats_nothing_are_as_their_pieces_told_them():
+async def test_arguments_whose_end_repeats_nothing_are_kept():
     begun = {"type": "function_call", "call_id": "a", "name": "look"}
     piece = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": '{"at": 1}'}
     end = {"type": "response.function_call_arguments.done", "output_index": 0}

@@ -83,7 +83,7 @@ def test_a_question_whether_something_is_so_is_known_in_nine_languages(questions
     assert [question for question in questions if wanted_of(question).whether is not whether] == []
 
 
-def test_whether_something_is_so_needs_more_of_the_question_to_be_held():
+def test_whether_something_is_so_needs_more_of_the_question():
     passage = "The mill at Carrow Creek ground barley until 1941."
 
     assert answered("Where is the mill at Carrow Creek?", passage, 0.6) != ()

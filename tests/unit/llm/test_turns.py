@@ -93,7 +93,7 @@ THOUGHT = {"type": "thinking", "thinking": "hm", "signature": "s"}
     ],
     ids=["no id", "one id twice", "an id of before", "a name that no tool can have"],
 )
-def test_a_call_that_its_provider_would_refuse_is_renamed_among_its_blocks(calls: Any, ids: Any, tool: str):
+def test_a_call_that_its_provider_would_refuse_is_renamed(calls: Any, ids: Any, tool: str):
     blocks = [{"type": "tool_use", "id": wire_id, "name": tool, "input": {}} for _, wire_id in calls]
     odd = calling(*calls, verbatim=Verbatim(provider="p", model="m", blocks=(THOUGHT, *blocks)), tool=tool)
 

@@ -62,7 +62,7 @@ class Linger:
     busy_s: float = 0.0
     """While many come: what several of them change is stored once."""
     idle_s: float | None = None
-    """While few come, as of one job: there is nothing to save, and somebody may wait for what they tell."""
+    """While few come, as of one job: there is nothing to save, and a person may wait for what they tell."""
 
     def after(self, messages: int, *, size: int) -> float:
         """Return how long a batch waits that follows one of so many messages."""

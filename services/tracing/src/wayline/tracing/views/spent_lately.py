@@ -30,7 +30,7 @@ Sums = tuple[SpentLately, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptSums:
     sums: Sums
     made_s: float
     took_s: float
@@ -46,7 +46,7 @@ class SpentSums:
     def __init__(self, store: Store, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._clock = clock
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptSums] = OrderedDict()
         self._flight: SingleFlight[str, Sums] = SingleFlight()
 
     async def of(self, tenant: str) -> Sums:
@@ -69,7 +69,7 @@ class SpentSums:
             )
         day = _spent(DAY_HOURS, [row for row in jobs if row["is_recent"]], [row for row in calls if row["is_recent"]])
         ended_s = self._clock()
-        self._kept[tenant] = _Kept((day, _spent(WEEK_HOURS, jobs, calls)), ended_s, ended_s - began_s)
+        self._kept[tenant] = _KeptSums((day, _spent(WEEK_HOURS, jobs, calls)), ended_s, ended_s - began_s)
         self._kept.move_to_end(tenant)
         if len(self._kept) > TENANTS_KEPT_MAX:
             self._kept.popitem(last=False)

@@ -69,7 +69,7 @@ class FailedAnswer(httpx2.AsyncByteStream):
     def _ends_session(self, said: Answer) -> bool:
         """Return whether the server does not know the session: by the protocol's status, or in words with 400.
 
-        What it says under the call's own id is the tool's affair, such as a session that has expired elsewhere.
+        An error under the call's own id is the tool's, such as of a session that has expired elsewhere.
         """
         if self._answer.status_code != HTTPStatus.BAD_REQUEST:
             return self._answer.status_code == HTTPStatus.NOT_FOUND
