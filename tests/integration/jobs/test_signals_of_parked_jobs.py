@@ -8,6 +8,7 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 import orjson
+import pytest
 
 from wayline.chassis.controls import Controls
 from wayline.contracts import events as e
@@ -90,6 +91,22 @@ async def test_a_signal_found_while_parking_wakes_without_a_router(platform: Pla
     head = await park(platform, "j1", "approval")
     await platform.stop("router")
     await platform.signal("j1", SIGNALS["cancel"])
+
+    await let_go(platform, "j1", head)
+
+    await tickets_hold(platform, {f"default/j1:{head.sequence}"})
+
+
+async def test_a_signal_found_while_parking_wakes_without_the_right_to_ask(
+    platform: Platform, monkeypatch: pytest.MonkeyPatch
+):
+    await platform.start("router")
+    await platform.submit("j1")
+    head = await park(platform, "j1", "approval")
+    await platform.stop("router")
+    await platform.signal("j1", SIGNALS["cancel"])
+    # As on a bus whose rights are of the version before.
+    monkeypatch.setitem(platform.bus.denied, "jobs.wake.default", "permissions violation")
 
     await let_go(platform, "j1", head)
 

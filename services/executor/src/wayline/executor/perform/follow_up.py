@@ -6,7 +6,7 @@ import structlog
 
 from wayline.chassis import Bus, Failpoint, reach
 from wayline.contracts.budgets import ReleaseBudget
-from wayline.contracts.errors import Retry
+from wayline.contracts.errors import Retry, WaylineError
 from wayline.contracts.events import JobParked
 from wayline.contracts.jobs import JobWoken, RunJob, WakeJob
 from wayline.executor.adapters.budgets import Budgets
@@ -87,8 +87,10 @@ class FollowUp:
         """Have the router queue a parked job where its tenant's turn has it."""
         try:
             await self._bus.ask(WakeJob(tenant=tenant, job_id=job_id, at=head.sequence, lane=head.lane), JobWoken)
-        except Retry:
-            # No router answers, or one of a version that does not know of it: no job waits for its place in a queue.
+        except WaylineError as error:
+            # No router answers, this executor may not ask on a bus whose rights are older, or the router fails: no job
+            # waits for its place in a queue.
+            log.info("queued without a router", job=job_id, why=str(error))
             wake = RunJob(tenant=tenant, lane=head.lane, job=job_id, at=head.sequence)
             await self._bus.publish(wake, msg_id=wake.msg_id)
 
