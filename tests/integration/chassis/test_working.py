@@ -159,6 +159,25 @@ async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, 
     await empty(bus)
 
 
+async def test_a_message_whose_deliveries_count_is_not_handed_over(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0)
+    tries = []
+
+    async def on_job(job, delivery):
+        tries.append(delivery.deliveries)
+        if len(tries) < 4:
+            raise Retry("the database is away", after_s=0.01)
+
+    async def before_dead(delivery, code, reason):
+        pass
+
+    await bind(on_job, before_dead=before_dead)
+    await submit(bus, "j1")
+    await empty(bus)
+
+    assert tries == [1, 1, 1, 1]
+
+
 async def test_a_rejected_message_is_put_aside_whole(bus, bind):
     await bind(refuse)
     await submit(bus, "j1")

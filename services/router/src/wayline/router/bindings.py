@@ -63,6 +63,7 @@ def work_of(bus: Bus, rooms: Rooms, handlers: Handlers, *, slots: int) -> list[W
             SIGNALS_ROUTER,
             Signal,
             handlers.signals.on_signal,
+            begun=rooms.begun,
             before_dead=rooms.approvals.refuse,
             job_trace=lambda signal, _: JobTrace.of(signal.tenant, signal.job_id),
             after_publish=partial(reach, Failpoint.ROUTER_WAKE_AFTER),

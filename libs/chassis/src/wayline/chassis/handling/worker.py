@@ -115,6 +115,8 @@ class Worker(Generic[M]):
         attempts_max = ATTEMPTS_MAX if work.attempts_max is None else work.attempts_max
         unbounded = work.consumer.max_deliver < 0
         self._attempts_max = attempts_max if unbounded else min(attempts_max, work.consumer.max_deliver)
+        # An outage must not use up the deliveries of such a message.
+        self._counts_deliveries = not unbounded or (work.before_dead is not None and work.begun is None)
         self._failures = Failures()
 
     async def start(self) -> None:
@@ -233,7 +235,7 @@ class Worker(Generic[M]):
                 if not self._slots.step_aside(held) and again:
                     # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
-                if again and self._work.consumer.max_deliver < 0 and self._waited_long(began):
+                if again and not self._counts_deliveries and self._waited_long(began):
                     # Another replica may reach what this one does not: its zone is cut off, the others' are not.
                     raise _HandBack(after_s=NAK_FIRST_S) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
