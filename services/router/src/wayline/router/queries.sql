@@ -60,12 +60,16 @@ SELECT tenant, weight FROM tenants WHERE tenant = ANY($1::text[]);
 INSERT INTO lane_turns (lane) VALUES ($1) ON CONFLICT DO NOTHING;
 
 -- name: lock_lane_turns
--- No row: another router is giving turns in this lane.
+-- No row: another router is giving turns in this lane, or has just done so. Who only finds that out locks nothing: the
+-- one that gives the turns would take it for another that does.
 SELECT
     turns,
     given_at > clock_timestamp() - make_interval(secs => $2) AS fresh,
-    given_at > clock_timestamp() - make_interval(secs => $3) AS recent
-FROM lane_turns WHERE lane = $1 FOR UPDATE SKIP LOCKED;
+    set_config('idle_in_transaction_session_timeout', $5, true)
+FROM lane_turns
+WHERE lane = $1
+    AND (coalesce(turns ->> 'by', $4) = $4 OR given_at <= clock_timestamp() - make_interval(secs => $3))
+FOR UPDATE SKIP LOCKED;
 
 -- name: save_lane_turns
 UPDATE lane_turns SET turns = $2, given_at = clock_timestamp() WHERE lane = $1;

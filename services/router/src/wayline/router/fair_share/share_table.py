@@ -12,6 +12,8 @@ from wayline.store import Connection, Store
 
 KEPT_S = 10.0
 """How long a lane's turns count after the last one: what came before an interruption is forgotten."""
+HELD_IDLE_MAX_S = 20.0
+"""How long a router may hold a lane without a word to Postgres, which then ends its connection: it is frozen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,9 @@ class ShareTable:
         """Hold a lane; None: another router holds it, or has given turns in it in the last `left_s` seconds."""
         async with self._store.system() as conn:
             await conn.execute(self._store.sql.add_lane_turns, lane)
-            row = await conn.fetchrow(self._store.sql.lock_lane_turns, lane, KEPT_S, left_s)
-            if row is None or (row["recent"] and row["turns"].get("by", by) != by):
+            idle_max = f"{HELD_IDLE_MAX_S:g}s"
+            row = await conn.fetchrow(self._store.sql.lock_lane_turns, lane, KEPT_S, left_s, by, idle_max)
+            if row is None:
                 yield None
             else:
                 yield HeldLane(self._store, conn, lane, by, _read(row["turns"]) if row["fresh"] else LaneTurns())
