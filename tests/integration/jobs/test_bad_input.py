@@ -94,6 +94,8 @@ async def test_a_refused_job_with_a_readable_id_gets_log_and_reply(platform):
         ({"agent": "nobody", "input": "x"}, "unknown_agent"),
         ({**GOOD, "options": {"model": "gpt"}}, "invalid_model"),
         ({**GOOD, "job_id": "not allowed!"}, "invalid_message"),
+        ({**GOOD, "agent": "a\0", "user_id": "ann"}, "invalid_message"),
+        ({**GOOD, "user_id": "ann\0"}, "invalid_message"),
         (b"{not json", "invalid_message"),
     ],
 )
@@ -107,6 +109,8 @@ async def test_a_refused_submission_without_an_id_is_answered_and_holds_nothing(
     told = orjson.loads((await replies.next_msg(timeout=10)).data)["job"]
     assert (told["status"], told["error"]["code"]) == ("failed", code)
     await platform.wait_until_empty("SUBMIT")
+    [letter] = await platform.dead_letters()
+    assert "before it was put aside" not in letter["Wayline-Dead-Reason"]
     async with platform.superuser() as conn:
         held = await conn.fetch("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
     assert held == []

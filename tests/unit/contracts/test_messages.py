@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from wayline.contracts import ids
 from wayline.contracts.agents import AgentConfig
@@ -46,6 +46,12 @@ def test_fields_of_the_subject_are_never_taken_from_the_body():
 )
 def test_the_tenant_of_any_subject_is_known_without_its_body(subject, tenant):
     assert tenant_of(subject) == tenant
+
+
+def test_a_job_called_export_by_a_version_before_is_read():
+    assert SubmitJob.from_wire(b'{"agent":"a","input":"x","job_id":"export"}', "jobs.submit.acme").job_id == "export"
+    with pytest.raises(ValidationError, match="choose another id"):
+        TypeAdapter(ids.NewJobId).validate_python("export")
 
 
 def test_two_messages_cannot_share_a_subject():

@@ -77,6 +77,7 @@ def test_a_span_of_the_jobs_own_trace_is_not_a_caller():
     [
         (b'{"job_id":"j1","agent":"a","options":{"nope":1}}', "j1", "a", True),
         (b'{"job_id":"j1","agent":7}', "j1", "unreadable", True),
+        (b'{"job_id":"j1","agent":"a\\u0000"}', "j1", "unreadable", True),
         (b'{"agent":"a","inptu":""}', "derived", "a", True),
         (b'{"job_id":"not allowed!"}', "derived", "unreadable", True),
         (b"nonsense", "derived", "unreadable", False),
@@ -103,6 +104,22 @@ def test_of_a_valid_submission_that_is_refused_all_is_kept():
     found = read_partial(replace(named("j1"), body=body))
 
     assert (found.job, found.job_id) == (SubmitJob.from_wire(body, "jobs.submit.acme"), "j1")
+
+
+def test_a_refused_submission_keeps_no_name_that_no_table_takes():
+    body = json.dumps({"agent": "a\0", "input": "x", "user_id": "ann\0", "session_id": "s1"}).encode()
+
+    job = read_partial(delivery(body)).job
+
+    assert (job.agent, job.user_id, job.session_id) == ("unreadable", None, "s1")
+
+
+def test_a_word_of_the_apis_paths_names_no_new_job():
+    body = b'{"job_id":"export","agent":"a","input":"x"}'
+
+    with pytest.raises(InvalidMessage, match="choose another id"):
+        job_id_of("export", delivery(body))
+    assert read_partial(delivery(body)).job_id == job_id_of(None, delivery(body))
 
 
 def test_limits_are_the_jobs_own_where_it_has_them():

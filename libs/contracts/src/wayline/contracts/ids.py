@@ -38,8 +38,6 @@ WORDS_OF_PATHS = frozenset({"actions", "export"})
 
 
 def _free(job_id: str) -> str:
-    if job_id in WORDS_OF_PATHS:
-        raise ValueError(f"{job_id!r} is a word of the API's paths: choose another id")
     if is_child(job_id):
         raise ValueError("ids of this form are those of jobs that other jobs start: choose another one")
     return job_id
@@ -50,7 +48,15 @@ def is_child(job_id: str) -> bool:
     return _CHILD.fullmatch(job_id) is not None
 
 
-NewJobId = Annotated[JobId, AfterValidator(_free)]
+def _readable(job_id: str) -> str:
+    if job_id in WORDS_OF_PATHS:
+        raise ValueError(f"{job_id!r} is a word of the API's paths: choose another id")
+    return job_id
+
+
+ChosenJobId = Annotated[JobId, AfterValidator(_free)]
+"""An id that a client has chosen: also one of a version that did not yet refuse the words of paths."""
+NewJobId = Annotated[ChosenJobId, AfterValidator(_readable)]
 """An id that a client may choose."""
 
 

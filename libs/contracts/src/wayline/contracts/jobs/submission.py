@@ -12,7 +12,7 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model
 from wayline.contracts.agents import Instructions, Style, ToolPatterns
 from wayline.contracts.base import Frozen, Message
 from wayline.contracts.chat import Part, TextPart
-from wayline.contracts.ids import JobId, Name, NewJobId
+from wayline.contracts.ids import ChosenJobId, JobId, Name
 from wayline.contracts.jobs.client_tools import ClientTools
 from wayline.contracts.jobs.job_webhook import JobWebhook
 from wayline.contracts.jobs.memory_jobs import Extraction, Summarizing
@@ -248,7 +248,7 @@ class SubmitJob(Message, subject="jobs.submit.{tenant}"):
     input: JobInput = Field(
         description="Text; an object, which is told as its JSON; or parts: text, image, file by document id."
     )
-    job_id: NewJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
+    job_id: ChosenJobId | None = Field(default=None, description="The client's own id; the same id is the same job.")
     history: tuple[EarlierMessage, ...] = Field(
         default=(),
         max_length=HISTORY_MESSAGES_MAX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeGuard
 
 from pydantic import ValidationError
 from pydantic_core import from_json
@@ -29,6 +29,8 @@ AGENT_MAX = 64
 """Characters of an agent's name."""
 USER_MAX = 128
 """Characters of a user's id."""
+UNREADABLE = "unreadable"
+"""The agent of a submission that names none which a table takes."""
 
 
 def job_id_of(asked: str | None, delivery: Delivery) -> str:
@@ -36,8 +38,11 @@ def job_id_of(asked: str | None, delivery: Delivery) -> str:
 
     Beside an id in the body the message's own may begin with the tenant: `acme/order-1` for `order-1`.
 
-    Raises InvalidMessage when the body and the header name different jobs.
+    Raises InvalidMessage when the body and the header name different jobs, or for a word of the API's paths.
     """
+    if asked in ids.WORDS_OF_PATHS:
+        reason = f"job_id {asked!r} is a word of the API's paths: choose another id"
+        raise InvalidMessage(schema=SubmitJob.schema_id(), reason=reason)
     named = delivery.headers.get(h.MSG_ID)
     if asked and named and named != f"{_tenant(delivery)}/{asked}" and ids.job_id_from(named) != asked:
         raise InvalidMessage(
@@ -120,7 +125,7 @@ def read_partial(delivery: Delivery) -> PartialSubmission:
     """
     with suppress(InvalidMessage):
         job = SubmitJob.from_wire(delivery.body, delivery.subject)
-        return PartialSubmission(job, job.job_id or job_id_of(None, delivery), has_log=True)
+        return PartialSubmission(_with_storable_names(job), _log_id(job.job_id, delivery), has_log=True)
     tenant = _tenant(delivery)
     value: Any = None
     with suppress(ValueError):
@@ -129,11 +134,26 @@ def read_partial(delivery: Delivery) -> PartialSubmission:
     agent, text, user = fields.get("agent"), fields.get("input"), fields.get("user_id")
     job = SubmitJob(
         tenant=tenant,
-        agent=agent if isinstance(agent, str) and 0 < len(agent) <= AGENT_MAX else "unreadable",
+        agent=agent if _is_name(agent, AGENT_MAX) else UNREADABLE,
         input=text if isinstance(text, str) else "",
         # With it the job is forgotten with its user.
-        user_id=user if isinstance(user, str) and 0 < len(user) <= USER_MAX and "\0" not in user else None,
+        user_id=user if _is_name(user, USER_MAX) else None,
     )
-    asked = fields.get("job_id")
+    return PartialSubmission(job, _log_id(fields.get("job_id"), delivery), has_log=isinstance(value, dict))
+
+
+def _with_storable_names(job: SubmitJob) -> SubmitJob:
+    """Return a job without names that no table takes."""
+    names = {"agent": UNREADABLE, "user_id": None}
+    wrong = {name: kept for name, kept in names.items() if "\0" in (getattr(job, name) or "")}
+    return job.model_copy(update=wrong) if wrong else job
+
+
+def _is_name(value: Any, most: int) -> TypeGuard[str]:
+    return isinstance(value, str) and 0 < len(value) <= most and "\0" not in value
+
+
+def _log_id(asked: Any, delivery: Delivery) -> str:
+    """Return the id that was asked for, where it is one that a client may choose, else the message's own."""
     own = asked if isinstance(asked, str) and ids.job_id_from(asked) == asked else None
-    return PartialSubmission(job, own or job_id_of(None, delivery), has_log=isinstance(value, dict))
+    return own or job_id_of(None, delivery)
