@@ -45,6 +45,8 @@ ELSEWHERE = {*HAND_BACKS, *CHILDREN, *EXTRACTION, Failpoint.EXECUTOR_STEER_BEFOR
 """Points that these jobs do not reach."""
 POINTS = [point for point in Failpoint if point.startswith("executor.") and point not in ELSEWHERE]
 QUICK = {
+    Failpoint.EXECUTOR_CLAIM_AFTER,
+    Failpoint.EXECUTOR_MODEL_AFTER,
     Failpoint.EXECUTOR_RESULT_BEFORE,
     Failpoint.EXECUTOR_SNAPSHOT_AFTER,
     Failpoint.EXECUTOR_APPROVAL_AFTER,

@@ -28,9 +28,11 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 QUICK = {
     Failpoint.GATEWAY_SUBMIT_AFTER,
+    Failpoint.ROUTER_RECORD_AFTER,
     Failpoint.ROUTER_TICKET_AFTER,
     Failpoint.ROUTER_WAKE_AFTER,
     Failpoint.ROUTER_EXPIRE_AFTER,
+    Failpoint.REGISTRY_LEDGER_AFTER,
     Failpoint.REGISTRY_EFFECT_AFTER,
     Failpoint.RETRIEVAL_STORE_AFTER,
     Failpoint.TRACING_STORE_AFTER,
