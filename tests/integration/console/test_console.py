@@ -130,7 +130,7 @@ async def test_a_call_is_approved_with_other_arguments(console: Console):
         await ended(console, job["job_id"])
         await browser.open(f"/jobs/{job['job_id']}")
 
-    assert "The agent&#39;s configuration wants it." in shown_page
+    assert "The agent&#39;s configuration wants a person to approve it." in shown_page
     assert (broken.status_code, "are not JSON" in broken.text) == (422, True)
     assert (other.status_code, 'role="alert"' in other.text) == (422, True)
     assert decided.headers["location"] == "/approvals?done=decided"

@@ -15,6 +15,7 @@ import pytest_asyncio
 import yaml
 
 from wayline.embedded import PostgresServer
+from wayline.telemetry import metrics
 from wayline.testkit.databases import Database, clone, drop
 from wayline.testkit.fixtures import run
 
@@ -107,5 +108,7 @@ async def watched(
 ) -> AsyncIterator[WatchedPlatform]:
     """The whole platform after a scripted run, and a Prometheus that watched it where one could be had."""
     binaries = None if isinstance(downloaded, DownloadFailed) else downloaded
+    # It counts for the process, in which other tests may have ended their bus.
+    metrics.bus_errors.clear()
     async with running(lasting_database, tmp_path_factory.mktemp("dashboards"), binaries) as watched:
         yield watched

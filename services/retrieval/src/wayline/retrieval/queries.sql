@@ -386,7 +386,10 @@ LEFT JOIN listed USING (embedding_model, dimensions);
 -- $1: seconds after which a call that was made and paid for counts as lost.
 SELECT
     EXISTS (SELECT FROM count_changes) AS counts,
-    EXISTS (SELECT FROM embedding_calls WHERE state <> 'open' OR at < now() - make_interval(secs => $1)) AS payments,
+    EXISTS (
+        SELECT FROM embedding_calls
+        WHERE (state <> 'open' AND report_from <= now()) OR at < now() - make_interval(secs => $1)
+    ) AS payments,
     EXISTS (SELECT FROM pending_vectors WHERE claimed_until < now())
         OR EXISTS (
             SELECT FROM vector_sets AS built
@@ -938,14 +941,27 @@ WHERE tenant = $1 AND (asked_at < now() - make_interval(days => $3::integer) OR 
 INSERT INTO embedding_calls (tenant, charge_id, model, worst_usd) VALUES ($1, $2, $3, $4);
 
 -- name: end_embedding
-UPDATE embedding_calls SET state = $3, input_tokens = $4, cost_usd = $5 WHERE tenant = $1 AND charge_id = $2;
+-- $6: seconds for which it is left to a caller.
+UPDATE embedding_calls
+SET state = $3, input_tokens = $4, cost_usd = $5, report_from = now() + make_interval(secs => $6)
+WHERE tenant = $1 AND charge_id = $2;
 
 -- name: hand_over_embeddings
+-- Returns those that nobody else reports: they are left to the caller for longer than this statement takes.
+DELETE FROM embedding_calls
+WHERE tenant = $1 AND charge_id = ANY ($2::text[]) AND report_from > now() + interval '20 s'
+RETURNING charge_id;
+
+-- name: keep_embeddings
+UPDATE embedding_calls SET report_from = now() WHERE tenant = $1 AND charge_id = ANY ($2::text[]);
+
+-- name: forget_embeddings
 DELETE FROM embedding_calls WHERE tenant = $1 AND charge_id = ANY ($2::text[]);
 
 -- name: embeddings_to_report
 -- What is still open after so long has lost its process: nobody will say how it ended.
-SELECT * FROM embedding_calls WHERE state <> 'open' OR at < now() - make_interval(secs => $1)
+SELECT * FROM embedding_calls
+WHERE (state <> 'open' AND report_from <= now()) OR at < now() - make_interval(secs => $1)
 ORDER BY tenant, at LIMIT $2;
 
 -- name: note_owner

@@ -50,17 +50,20 @@ class Account(Payer, Protocol):
     """What pays for one document or one query of a tenant."""
 
     async def hand_over(self) -> Decimal | None:
-        """Leave the report of what was paid to the caller; returns the sum, None where it is unknown and stays here."""
+        """Leave the report of what was paid to the caller; returns the sum, None where it stays here."""
         ...
 
 
 class Accounts(Protocol):
     """The accounts of all tenants."""
 
-    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> Account | None:
+    def account(
+        self, tenant: str, *, holds: bool, model: str | None = None, caller_pays: bool = False
+    ) -> Account | None:
         """Return what pays for a tenant's calls; None where they cost nothing.
 
         `holds`: only calls are made that every hard budget has room for. `model`: another one than the settings'.
+        `caller_pays`: what is paid may be handed over, and is not reported before.
         """
         ...
 
@@ -68,7 +71,9 @@ class Accounts(Protocol):
 class NoAccounts:
     """No tenant pays: the embedding model is free."""
 
-    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> Account | None:
+    def account(
+        self, tenant: str, *, holds: bool, model: str | None = None, caller_pays: bool = False
+    ) -> Account | None:
         """Return None: there is nothing to pay."""
         return None
 

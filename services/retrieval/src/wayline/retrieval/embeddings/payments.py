@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
 from itertools import groupby
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from wayline.chassis import Bus, Periodic
@@ -22,13 +21,12 @@ from wayline.retrieval.embeddings.embedding_payments import PaidCall, Price
 from wayline.retrieval.errors import NoBudget
 from wayline.store import Record, Store
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 PURPOSE = "embedding"
 OPEN_MAX_S = 900.0
 """A call takes minutes at most: one that is open for longer has lost its process."""
 REPORT_EVERY_S = 2.0
+LEFT_TO_CALLER_S = 120.0
+"""A search that its caller pays for takes its calls over within this time, or they are reported here."""
 ZERO = Decimal(0)
 
 
@@ -44,11 +42,13 @@ class Payments:
     price: Callable[[str], Price]
     """Returns what a model costs."""
 
-    def account(self, tenant: str, *, holds: bool, model: str | None = None) -> TenantAccount | None:
+    def account(
+        self, tenant: str, *, holds: bool, model: str | None = None, caller_pays: bool = False
+    ) -> TenantAccount | None:
         """Return what pays for a tenant's calls; None where they cost nothing."""
         model = model or self.model
         price = self.price(model)
-        return None if price.free else TenantAccount(self, tenant, model, price, holds=holds)
+        return None if price.free else TenantAccount(self, tenant, model, price, holds=holds, caller_pays=caller_pays)
 
     async def report(self) -> int:
         """Report calls that have ended to tracing and to the router, and forget them; returns how many were reported.
@@ -74,7 +74,9 @@ class Payments:
             await self.bus.ask(RecordSpending(tenant=tenant, entries=entries), Recorded)
         for call in calls:
             await self.bus.ask(_charge(tenant, call), Settled)
-        await forget(self.store, tenant, [call["charge_id"] for call in calls])
+        await self.store.execute(
+            tenant, self.store.sql.forget_embeddings, tenant, [call["charge_id"] for call in calls]
+        )
 
     def _entry(self, call: Record) -> Spending:
         known = call["state"] == "answered"
@@ -100,6 +102,7 @@ class TenantAccount:
     model: str
     price: Price
     holds: bool = field(kw_only=True)
+    caller_pays: bool = field(kw_only=True)
     _made: list[tuple[str, Decimal | None]] = field(default_factory=list)
 
     @asynccontextmanager
@@ -119,11 +122,15 @@ class TenantAccount:
             await asyncio.shield(self._end(call, cost_usd))
 
     async def hand_over(self) -> Decimal | None:
-        """Leave the report of what was paid to the caller; returns the sum, None where it is unknown and stays here."""
-        total = cost_sum([cost_usd for _, cost_usd in self._made])
-        if total is not None:
-            await forget(self.payments.store, self.tenant, [charge_id for charge_id, _ in self._made])
-        return total
+        """Leave the report of what was paid to the caller; returns the sum, None where it stays here."""
+        store, made, self.caller_pays = self.payments.store, dict(self._made), False
+        if cost_sum(list(made.values())) is None:
+            await store.execute(self.tenant, store.sql.keep_embeddings, self.tenant, list(made))
+            return None
+        rows = await store.fetch(self.tenant, store.sql.hand_over_embeddings, self.tenant, list(made))
+        taken = [made[row["charge_id"]] for row in rows]
+        # After a search that took too long they are reported here.
+        return cost_sum(taken) if taken or not made else None
 
     async def _hold(self, call: PaidCall, worst_usd: Decimal | None) -> None:
         if not self.holds:
@@ -137,7 +144,8 @@ class TenantAccount:
 
     async def _end(self, call: PaidCall, cost_usd: Decimal | None) -> None:
         store = self.payments.store
-        row = (self.tenant, call.charge_id, call.outcome, call.input_tokens, cost_usd)
+        left_s = LEFT_TO_CALLER_S if self.caller_pays else 0.0
+        row = (self.tenant, call.charge_id, call.outcome, call.input_tokens, cost_usd, left_s)
         await store.execute(self.tenant, store.sql.end_embedding, *row)
 
 
@@ -162,11 +170,6 @@ class Reporter:
 def attempt_id(tenant: str, charge_id: str) -> str:
     """Return what the provider is told of a call."""
     return f"{tenant}/{charge_id}"
-
-
-async def forget(store: Store, tenant: str, charge_ids: Iterable[str]) -> None:
-    """Take calls off the list of those to report."""
-    await store.execute(tenant, store.sql.hand_over_embeddings, tenant, list(charge_ids))
 
 
 def _charge(tenant: str, call: Record) -> ChargeBudgets:

@@ -71,13 +71,17 @@ class Searcher:
         }
         with self.telemetry.calling(f"retrieval {DATA_SOURCE}", attributes):
             live = await self.passages.live_set(asked.tenant) if _by_vector(asked) else None
-            account = self.texts.payments.account(asked.tenant, holds=False, model=live.model) if live else None
+            account = self._account(asked, live) if live else None
             found = await self._search(asked, live, account)
             for missing in found.degraded:
                 metrics.searches_degraded.labels(missing.leg, missing.reason).inc()
             if account is None or not asked.caller_pays:
                 return found
             return found.model_copy(update={"cost_usd": await account.hand_over()})
+
+    def _account(self, asked: SearchKnowledge, live: LiveSet) -> Account | None:
+        payments = self.texts.payments
+        return payments.account(asked.tenant, holds=False, model=live.model, caller_pays=asked.caller_pays)
 
     async def embed(self, asked: EmbedTexts) -> EmbeddedTexts:
         """Return the vectors of texts, or none where they would only compare words. Raises Retry, and NoBudget."""
