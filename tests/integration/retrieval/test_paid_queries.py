@@ -70,7 +70,7 @@ async def test_a_call_that_nobody_took_over_in_time_stays(store: Store):
     assert await kept(store) == 1
 
 
-async def test_a_call_of_unknown_cost_is_reported_once_its_search_has_ended(store: Store):
+async def test_a_call_of_unknown_cost_is_reported_after_its_search(store: Store):
     account = await paid(store, caller_pays=True, tokens=None)
 
     assert await to_report(store) == 0
