@@ -133,15 +133,16 @@ def within(fields: Mapping[str, Any]) -> Any:
     return None
 
 
-def no_answer(begins: bytes, error: ModelError) -> ModelError:
-    """Return the error of a 200 that holds something else than an answer, with what that is; any other as it is.
+def told_instead(begins: bytes, error: ModelError) -> str:
+    """Return what a 200 holds in place of an answer, such as a proxy's page or an endpoint's excuse; else nothing."""
+    if error.code != "stream_cut" or begins_stream(begins):
+        return ""
+    return " ".join(begins[: 4 * QUOTED_MAX_CHARS].decode(errors="replace").split())[:QUOTED_MAX_CHARS]
 
-    A proxy may answer with a page of its own, and an endpoint with an excuse.
-    """
-    text = " ".join(begins[: 4 * QUOTED_MAX_CHARS].decode(errors="replace").split())[:QUOTED_MAX_CHARS]
-    if error.code != "stream_cut" or not text or begins_stream(begins):
-        return error
-    return ModelError("stream_cut", f"this is no answer: {text}", retryable=True, billable=True)
+
+def no_answer(told: str) -> ModelError:
+    """Make the error of a 200 that holds something else than an answer."""
+    return ModelError("stream_cut", f"this is no answer: {told}", retryable=True, billable=True)
 
 
 def stream_cut() -> ModelError:

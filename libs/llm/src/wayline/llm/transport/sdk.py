@@ -225,7 +225,9 @@ def _finished(reply: Reply, begun: bytes) -> Finished:
     try:
         return reply.finished()
     except ModelError as error:
-        raise provider_errors.no_answer(begun, error) from error
+        if told := provider_errors.told_instead(begun, error):
+            raise provider_errors.no_answer(told) from error
+        raise
     except provider_errors.MALFORMED as error:
         raise provider_errors.malformed(error) from error
 
