@@ -952,7 +952,7 @@ DELETE FROM embedding_calls
 WHERE tenant = $1 AND charge_id = ANY ($2::text[]) AND report_from > now() + interval '20 s'
 RETURNING charge_id;
 
--- name: keep_embeddings
+-- name: report_embeddings_now
 UPDATE embedding_calls SET report_from = now() WHERE tenant = $1 AND charge_id = ANY ($2::text[]);
 
 -- name: forget_embeddings

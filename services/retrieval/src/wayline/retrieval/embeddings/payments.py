@@ -125,7 +125,7 @@ class TenantAccount:
         """Leave the report of what was paid to the caller; returns the sum, None where it stays here."""
         store, made, self.caller_pays = self.payments.store, dict(self._made), False
         if cost_sum(list(made.values())) is None:
-            await store.execute(self.tenant, store.sql.keep_embeddings, self.tenant, list(made))
+            await store.execute(self.tenant, store.sql.report_embeddings_now, self.tenant, list(made))
             return None
         rows = await store.fetch(self.tenant, store.sql.hand_over_embeddings, self.tenant, list(made))
         taken = [made[row["charge_id"]] for row in rows]
