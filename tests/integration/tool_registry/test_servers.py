@@ -19,7 +19,7 @@ from wayline.testkit.fork_server import fork
 from wayline.testkit.media import png
 from wayline.testkit.plain_mcp import plain_program
 from wayline.tool_registry.connection import mcp_sessions
-from wayline.tool_registry.servers import mcp_server
+from wayline.tool_registry.servers import mcp_server, reconnect_wait
 from wayline.tool_registry.servers.mcp_server import McpServer
 
 STDIO_SERVER = plain_program("""
@@ -164,6 +164,24 @@ async def test_a_server_that_crashed_and_came_back_is_used_again(platform):
     assert gone.error is not None
     assert gone.error.code == "unavailable"
     assert "effects__pay_once" not in {reply.status for reply in tries}
+
+
+async def test_a_call_has_an_away_server_tried_at_once(platform, monkeypatch):
+    monkeypatch.setattr(reconnect_wait, "FIRST_S", 600)
+    server = await platform.server()
+    server.kill()
+    await platform.registry(server.settings(), reconnect_wait_max_s=600)
+
+    async def is_away() -> bool:
+        listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
+        return [away.name for away in listed.away] == ["effects"]
+
+    await until(is_away, within=20, why="the server was tried and is away")
+    await server.start()
+
+    reply = await platform.call(platform.ask("effects__look_read"))
+
+    assert reply.status == "success"
 
 
 async def test_a_once_call_whose_server_dies_under_it_is_unknown(platform):

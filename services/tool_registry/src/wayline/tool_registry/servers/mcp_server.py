@@ -45,6 +45,8 @@ log = structlog.get_logger()
 
 Question: TypeAlias = "Callable[[Client], Awaitable[dict[str, Any]]]"
 
+CALLED_AFTER_S = 0.8
+"""How long an away server is left alone though calls wait for it: they wait longer, so one more try is in time."""
 OVERTIME_S = 5.0
 """How long after a tool's timeout its connection may still hold a call up."""
 PROBLEM_MAX = 300
@@ -224,10 +226,17 @@ class McpServer(ServerConnection):
     async def _wait_to_connect(self, wait: ReconnectWait, why: str) -> None:
         """Offer the server to no call, and say why, until it is tried again."""
         self._problem = self.hide(why)
-        wait_s = wait.after(self._leave())
-        if not self._closing:
-            log.warning("mcp server is away", server=self.name, why=self._problem)
-            await asyncio.sleep(wait_s * random.uniform(0.5, 1))
+        wait_s = wait.after(self._leave()) * random.uniform(0.5, 1)
+        if self._closing:
+            return
+        log.warning("mcp server is away", server=self.name, why=self._problem)
+        self._called.clear()
+        # A program is left alone for all of it: its starts cost this machine.
+        alone_s = min(wait_s, CALLED_AFTER_S) if self._transport.over_http else wait_s
+        await asyncio.sleep(alone_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(wait_s - alone_s):
+                await self._called.wait()
 
     async def _stay_connected(self) -> None:
         from mcp import Client

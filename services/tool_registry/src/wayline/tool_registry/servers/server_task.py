@@ -33,6 +33,8 @@ class ServerTask:
         self.known = False
         """Whether its tools are known: it was reached, or they were approved before."""
         self._usable = asyncio.Event()
+        self._called = asyncio.Event()
+        """Set where a call waits for the server."""
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
@@ -50,6 +52,7 @@ class ServerTask:
     async def ready(self, within_s: float) -> bool:
         """Return whether the server can be called, after waiting a little for one that cannot."""
         if not self._usable.is_set():
+            self._called.set()
             with suppress(TimeoutError):
                 async with asyncio.timeout(within_s):
                     await self._usable.wait()
