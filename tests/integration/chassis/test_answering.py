@@ -12,6 +12,7 @@ from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 
 async def answering(bus: Bus, handle, *, everyone: bool = False, slots: int = 64) -> Service:
@@ -40,11 +41,13 @@ async def test_an_answer_of_any_size_comes_back(bus):
 
 @pytest.mark.parametrize(
     ("raised", "expected", "says"),
-    [
-        (NotFound("agent", "a"), Refused, "no agent 'a'"),
-        (Retry("the database is away", after_s=3), Retry, "the database is away"),
-        (ZeroDivisionError("secret detail"), Refused, "router failed: ZeroDivisionError"),
-    ],
+    cases(
+        [
+            (NotFound("agent", "a"), Refused, "no agent 'a'"),
+            (Retry("the database is away", after_s=3), Retry, "the database is away"),
+            (ZeroDivisionError("secret detail"), Refused, "router failed: ZeroDivisionError"),
+        ]
+    ),
 )
 async def test_an_error_reply_keeps_its_class(bus, raised, expected, says):
     async def on_get(_):

@@ -15,6 +15,7 @@ from wayline.chassis.claim_check.payloads import Payloads
 from wayline.chassis.topology import PAYLOADS
 from wayline.contracts.errors import Full, InvalidMessage, Unavailable
 from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.walks import cases
 
 MEGABYTE = 1024 * 1024
 LARGE = "0123456789" * 100_000
@@ -37,7 +38,7 @@ async def test_what_looks_like_a_claim_is_only_a_value(bus: Bus):
     assert orjson.loads(await bus.claims.check_out(body)) == value
 
 
-@pytest.mark.parametrize("body", [b"{not json", b'{"a": {"$claim": 5}}', b'{"a": {"$claim": null}}'])
+@pytest.mark.parametrize("body", cases([b"{not json", b'{"a": {"$claim": 5}}', b'{"a": {"$claim": null}}']))
 async def test_a_forged_claim_is_invalid(bus: Bus, body: bytes):
     with pytest.raises(InvalidMessage):
         await bus.claims.check_out(body)

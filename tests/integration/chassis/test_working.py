@@ -17,6 +17,7 @@ from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 ACK_WAIT_S = 1.0
 Bind = Callable[..., Any]
@@ -263,7 +264,7 @@ async def test_a_message_without_its_dead_letter_is_handed_back_on_stop(bus, bin
     await until(lambda: noted.inputs == ["j1"], within=SUBMIT_ROUTER.ack_wait_s / 2, why="somebody else has it at once")
 
 
-@pytest.mark.parametrize("status", ["100", "408", "503"])
+@pytest.mark.parametrize("status", cases(["100", "408", "503"]))
 async def test_a_message_with_status_headers_is_an_ordinary_message(bus, bind, status):
     await bind(never_reached)
     await bus.js.publish("jobs.submit.default", b"", headers={"Status": status, "Nats-Pending-Messages": "9"})

@@ -20,6 +20,7 @@ from wayline.executor.hold.signals import Meanings
 from wayline.journal import Job, JobLog
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 from .conftest import ExecutorPlatform
 
@@ -82,7 +83,7 @@ async def test_a_signal_that_comes_while_others_are_read_is_noted_once(platform:
     ]
 
 
-@pytest.mark.parametrize("line", [b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"])
+@pytest.mark.parametrize("line", cases([b"Note: caf\xe9", b"Status: 204", b"Status: 503", b"Nats-Sequence: 1"]))
 async def test_a_signal_is_heard_whatever_else_its_headers_say(platform: ExecutorPlatform, line: bytes):
     """Anything that speaks NATS may send one; its headers are not always text, nor what they look like."""
     cancel = Signal(tenant="default", job_id="j1", signal=Cancel(reason="no longer needed"))
@@ -101,7 +102,7 @@ async def test_a_signal_is_heard_whatever_else_its_headers_say(platform: Executo
 
 
 @pytest.mark.parametrize(
-    "body", [b"{not json", b'{"signal": {"$claim": 5}}', b'{"signal": {"$claim": "default/j1/00"}}']
+    "body", cases([b"{not json", b'{"signal": {"$claim": 5}}', b'{"signal": {"$claim": "default/j1/00"}}'])
 )
 async def test_a_signal_whose_fields_were_never_moved_out_means_nothing(platform: ExecutorPlatform, body: bytes):
     async with ChatServer(lambda _: Say("done")) as chat:

@@ -14,6 +14,7 @@ from wayline.contracts.errors import Reject
 from wayline.executor import run_tickets
 from wayline.executor.perform import follow_up
 from wayline.simulator.chat_server import ChatServer, Say
+from wayline.testkit.walks import cases
 
 from .conftest import ExecutorPlatform
 
@@ -23,7 +24,7 @@ async def letters(platform: ExecutorPlatform) -> list[dict[str, str]]:
     return [(await platform.bus.js.get_msg("DEAD", n)).headers or {} for n in range(1, state.last_seq + 1)]
 
 
-@pytest.mark.parametrize("reply_to", ["_INBOX.a\tb", "_INBOX.a\x01b", "_INBOX. b"])
+@pytest.mark.parametrize("reply_to", cases(["_INBOX.a\tb", "_INBOX.a\x01b", "_INBOX. b"]))
 async def test_a_job_whose_reply_cannot_be_sent_is_settled_and_acked(platform: ExecutorPlatform, reply_to: str):
     """A build that was less strict may have let it in."""
     async with ChatServer(lambda _: Say("done")) as chat:

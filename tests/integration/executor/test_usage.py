@@ -14,6 +14,7 @@ from wayline.llm.catalogue import bundled
 from wayline.simulator import Asked, Charge, Facts, Fault, Say, Simulator
 from wayline.simulator import Rates as BilledRates
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 from .conftest import ExecutorPlatform
 
@@ -68,7 +69,7 @@ async def test_a_failed_response_with_usage_is_settled_exactly(platform: Executo
     assert job.money.usage == lost.usage + paid.usage
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+@pytest.mark.parametrize("model", cases([CLAUDE, GPT, OWN]))
 async def test_an_answer_without_usage_is_settled_between_its_bounds(
     platform: ExecutorPlatform, simulator: Simulator, model: str
 ):

@@ -50,6 +50,7 @@ from wayline.contracts.span_search import FoundSpan, SearchSpans, SpanPage
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 
 from .conftest import Running
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
@@ -209,12 +210,14 @@ async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(
 
 @pytest.mark.parametrize(
     ("change", "place"),
-    [
-        ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
-        ({"tier": "best"}, "body.tier"),
-        ({"prices": {"rates": {"input": -1, "output": 1}}}, "body.prices.rates.input"),
-        ({"model": "another"}, "the path names chat/acme/large:8b, the body chat/another"),
-    ],
+    cases(
+        [
+            ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
+            ({"tier": "best"}, "body.tier"),
+            ({"prices": {"rates": {"input": -1, "output": 1}}}, "body.prices.rates.input"),
+            ({"model": "another"}, "the path names chat/acme/large:8b, the body chat/another"),
+        ]
+    ),
 )
 async def test_a_card_with_a_mistake_is_refused_with_its_place(
     gateway: Running, others: Others, change: dict[str, Any], place: str
@@ -480,7 +483,7 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
     )
 
 
-@pytest.mark.parametrize("condition", ["version=2", "label=candidate", "tag=a:b"])
+@pytest.mark.parametrize("condition", cases(["version=2", "label=candidate", "tag=a:b"]))
 async def test_costs_are_refused_while_tracing_passes_over_a_condition(
     gateway: Running, others: Others, condition: str
 ):
@@ -622,7 +625,7 @@ DOCUMENT_IDS = (
 )
 
 
-@pytest.mark.parametrize("document_id", DOCUMENT_IDS)
+@pytest.mark.parametrize("document_id", cases(DOCUMENT_IDS))
 async def test_every_document_id_can_be_read_changed_and_deleted(gateway: Running, others: Others, document_id: str):
     shown = Document(document_id=document_id, name="a")
     for kind in (GetDocument, ChangeDocument):

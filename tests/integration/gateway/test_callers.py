@@ -13,6 +13,7 @@ from wayline.gateway.adapters import keys as remembered
 from wayline.gateway.adapters.keys import create_key, revoke_key
 from wayline.gateway.errors import NoKeys, PortTaken
 from wayline.testkit import Platform
+from wayline.testkit.walks import cases
 
 from .conftest import Running, start_gateway
 from .story import Story
@@ -124,7 +125,7 @@ async def test_another_tenants_things_do_not_exist(platform: Platform, bus: Bus)
 
 
 @pytest.mark.parametrize(
-    "header", [{"Origin": "https://evil.example"}, {"Host": "evil.example:8080"}, {"Origin": "null"}]
+    "header", cases([{"Origin": "https://evil.example"}, {"Host": "evil.example:8080"}, {"Origin": "null"}])
 )
 async def test_an_open_api_refuses_web_pages_of_other_sites(header: dict[str, str], gateway: Running):
     answer = await gateway.client.post("/v1/jobs", json=JOB, headers=header)

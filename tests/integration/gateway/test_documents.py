@@ -20,6 +20,7 @@ from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.gateway.adapters.keys import create_key
 from wayline.gateway.settings import Settings
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -126,7 +127,7 @@ async def over_mcp(doors: Doors, http: httpx2.AsyncClient, document_id: str) -> 
     return {"read": read.replace(document_id, "X"), "listed": listed, **found}
 
 
-@pytest.mark.parametrize("caller", ["bob", "foreign_app", "foreign_ann"])
+@pytest.mark.parametrize("caller", cases(["bob", "foreign_app", "foreign_ann"]))
 async def test_a_document_for_others_is_answered_as_if_absent(doors: Doors, caller: str):
     http = getattr(doors, caller)
 

@@ -17,6 +17,7 @@ from wayline.gateway.adapters import router as asked
 from wayline.gateway.adapters.keys import create_key
 from wayline.store import Store
 from wayline.testkit import Platform
+from wayline.testkit.walks import cases
 
 from .conftest import Running, start_gateway
 from .others import Others
@@ -135,14 +136,16 @@ async def test_the_first_key_must_be_able_to_create_others(gateway: Running, ten
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [
-        ({"name": "x", "tenant": "nobody", "scopes": ["operator"]}, 404),
-        ({"name": "x", "scopes": []}, 422),
-        ({"name": "x", "scopes": ["root"]}, 422),
-        ({"name": "x", "tenant": "No Tenant"}, 422),
-        ({"name": "x", "expires_at": "2020-01-01T00:00:00Z"}, 422),
-        ({"name": ""}, 422),
-    ],
+    cases(
+        [
+            ({"name": "x", "tenant": "nobody", "scopes": ["operator"]}, 404),
+            ({"name": "x", "scopes": []}, 422),
+            ({"name": "x", "scopes": ["root"]}, 422),
+            ({"name": "x", "tenant": "No Tenant"}, 422),
+            ({"name": "x", "expires_at": "2020-01-01T00:00:00Z"}, 422),
+            ({"name": ""}, 422),
+        ]
+    ),
 )
 async def test_a_key_that_cannot_be_is_refused(
     gateway: Running, tenants: dict[str, Tenant], body: dict[str, Any], status: int

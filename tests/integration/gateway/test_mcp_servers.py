@@ -21,6 +21,7 @@ from wayline.contracts.server_config import MASK
 from wayline.contracts.server_logins import AuthorizeServer, ForgetAuthorization, ForgetUser
 from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform
+from wayline.testkit.walks import cases
 
 from .conftest import Running, start_gateway
 from .others import ANSWERS, Others
@@ -43,7 +44,7 @@ async def test_a_server_is_saved_with_its_secrets_and_shown_with_masks(gateway: 
     assert shown.json()["config"]["headers"] == {"X": MASK}
 
 
-@pytest.mark.parametrize(("query", "enabled"), [("", None), ("?enabled=false", False), ("?enabled=true", True)])
+@pytest.mark.parametrize(("query", "enabled"), cases([("", None), ("?enabled=false", False), ("?enabled=true", True)]))
 async def test_a_server_is_saved_enabled_as_asked(gateway: Running, others: Others, query: str, enabled: bool | None):
     await others.answer(GetServer)
     await others.answer(PutServer)

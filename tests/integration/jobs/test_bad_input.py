@@ -10,6 +10,7 @@ from wayline.contracts.jobs import SubmitJob
 from wayline.journal import JobLog
 from wayline.telemetry import metrics
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 GOOD = {"agent": "assistant", "input": "hello"}
 CLAIMED = {"Wayline-Claims": "1"}
@@ -17,38 +18,40 @@ CLAIMED = {"Wayline-Claims": "1"}
 
 @pytest.mark.parametrize(
     ("body", "headers", "code", "says"),
-    [
-        (b"{not json", {}, "invalid_message", "not JSON"),
-        (b"[]", {}, "invalid_message", "must be a JSON object"),
-        ({"agent": "assistant"}, {}, "invalid_message", "input: Field required"),
-        ({**GOOD, "agent": 7}, {}, "invalid_message", "agent: Input should be a valid string"),
-        ({**GOOD, "options": {"max_stepz": 3}}, {}, "invalid_message", "options.max_stepz"),
-        ({**GOOD, "tenant": "acme"}, {}, "invalid_message", "the subject says 'default'"),
-        (GOOD, {"Wayline-Tenant": "acme"}, "invalid_message", "Wayline-Tenant is 'acme'"),
-        (GOOD, {"Wayline-Schema": "SubmitJob/9"}, "invalid_message", "SubmitJob/9"),
-        (GOOD, {"Wayline-Reply-To": "events.default.x"}, "invalid_message", "must begin with _INBOX."),
-        (GOOD, {"Wayline-Reply-To": "replies.acme.x"}, "invalid_message", "replies.default."),
-        (GOOD, {"Wayline-Reply-To": "_INBOX.>"}, "invalid_message", "must begin with _INBOX."),
-        (GOOD, {"Wayline-Reply-To": "_INBOX.a\tb"}, "invalid_message", "no white space"),
-        (GOOD, {"Wayline-Reply-To": "_INBOX.a\x01b"}, "invalid_message", "no white space"),
-        (GOOD, {"Wayline-Reply-To": "_INBOX.a..b"}, "invalid_message", "empty part"),
-        (GOOD, {"Wayline-Reply-To": "_INBOX." + "a" * 300}, "invalid_message", "more than 255 characters"),
-        ({**GOOD, "input": {"$claim": "acme/j1/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
-        ({**GOOD, "input": {"$claim": "default/j2/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
-        ({**GOOD, "input": {"$claim": "default/-/00"}}, CLAIMED, "invalid_message", "not within"),
-        (
-            {**GOOD, "input": [{"$claim": "default/j1/00"}] * 65, "job_id": "j1"},
-            CLAIMED,
-            "invalid_message",
-            "64 objects",
-        ),
-        ({**GOOD, "job_id": "a"}, {"Nats-Msg-Id": "b"}, "invalid_message", "job_id in the body is 'a'"),
-        ({**GOOD, "agent": "a\0"}, {}, "invalid_message", "agent has a NUL character"),
-        ({**GOOD, "session_id": "\0"}, {}, "invalid_message", "session_id has a NUL character"),
-        ({**GOOD, "user_id": "ann\0"}, {}, "invalid_message", "user_id has a NUL character"),
-        ({**GOOD, "agent": "nobody"}, {}, "unknown_agent", "no agent 'nobody'"),
-        ({**GOOD, "options": {"model": "gpt"}}, {}, "invalid_model", "provider/model"),
-    ],
+    cases(
+        [
+            (b"{not json", {}, "invalid_message", "not JSON"),
+            (b"[]", {}, "invalid_message", "must be a JSON object"),
+            ({"agent": "assistant"}, {}, "invalid_message", "input: Field required"),
+            ({**GOOD, "agent": 7}, {}, "invalid_message", "agent: Input should be a valid string"),
+            ({**GOOD, "options": {"max_stepz": 3}}, {}, "invalid_message", "options.max_stepz"),
+            ({**GOOD, "tenant": "acme"}, {}, "invalid_message", "the subject says 'default'"),
+            (GOOD, {"Wayline-Tenant": "acme"}, "invalid_message", "Wayline-Tenant is 'acme'"),
+            (GOOD, {"Wayline-Schema": "SubmitJob/9"}, "invalid_message", "SubmitJob/9"),
+            (GOOD, {"Wayline-Reply-To": "events.default.x"}, "invalid_message", "must begin with _INBOX."),
+            (GOOD, {"Wayline-Reply-To": "replies.acme.x"}, "invalid_message", "replies.default."),
+            (GOOD, {"Wayline-Reply-To": "_INBOX.>"}, "invalid_message", "must begin with _INBOX."),
+            (GOOD, {"Wayline-Reply-To": "_INBOX.a\tb"}, "invalid_message", "no white space"),
+            (GOOD, {"Wayline-Reply-To": "_INBOX.a\x01b"}, "invalid_message", "no white space"),
+            (GOOD, {"Wayline-Reply-To": "_INBOX.a..b"}, "invalid_message", "empty part"),
+            (GOOD, {"Wayline-Reply-To": "_INBOX." + "a" * 300}, "invalid_message", "more than 255 characters"),
+            ({**GOOD, "input": {"$claim": "acme/j1/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
+            ({**GOOD, "input": {"$claim": "default/j2/00"}, "job_id": "j1"}, CLAIMED, "invalid_message", "not within"),
+            ({**GOOD, "input": {"$claim": "default/-/00"}}, CLAIMED, "invalid_message", "not within"),
+            (
+                {**GOOD, "input": [{"$claim": "default/j1/00"}] * 65, "job_id": "j1"},
+                CLAIMED,
+                "invalid_message",
+                "64 objects",
+            ),
+            ({**GOOD, "job_id": "a"}, {"Nats-Msg-Id": "b"}, "invalid_message", "job_id in the body is 'a'"),
+            ({**GOOD, "agent": "a\0"}, {}, "invalid_message", "agent has a NUL character"),
+            ({**GOOD, "session_id": "\0"}, {}, "invalid_message", "session_id has a NUL character"),
+            ({**GOOD, "user_id": "ann\0"}, {}, "invalid_message", "user_id has a NUL character"),
+            ({**GOOD, "agent": "nobody"}, {}, "unknown_agent", "no agent 'nobody'"),
+            ({**GOOD, "options": {"model": "gpt"}}, {}, "invalid_model", "provider/model"),
+        ]
+    ),
 )
 async def test_a_bad_submission_is_put_aside_with_its_reason(platform, body, headers, code, says):
     await platform.start("router", "executor", "tool_registry", "retrieval")
@@ -90,14 +93,16 @@ async def test_a_refused_job_with_a_readable_id_gets_log_and_reply(platform):
 
 @pytest.mark.parametrize(
     ("body", "code"),
-    [
-        ({"agent": "nobody", "input": "x"}, "unknown_agent"),
-        ({**GOOD, "options": {"model": "gpt"}}, "invalid_model"),
-        ({**GOOD, "job_id": "not allowed!"}, "invalid_message"),
-        ({**GOOD, "agent": "a\0", "user_id": "ann"}, "invalid_message"),
-        ({**GOOD, "user_id": "ann\0"}, "invalid_message"),
-        (b"{not json", "invalid_message"),
-    ],
+    cases(
+        [
+            ({"agent": "nobody", "input": "x"}, "unknown_agent"),
+            ({**GOOD, "options": {"model": "gpt"}}, "invalid_model"),
+            ({**GOOD, "job_id": "not allowed!"}, "invalid_message"),
+            ({**GOOD, "agent": "a\0", "user_id": "ann"}, "invalid_message"),
+            ({**GOOD, "user_id": "ann\0"}, "invalid_message"),
+            (b"{not json", "invalid_message"),
+        ]
+    ),
 )
 async def test_a_refused_submission_without_an_id_is_answered_and_holds_nothing(platform, body, code):
     await platform.start("router")
@@ -143,11 +148,13 @@ async def test_a_conflict_is_replied_to_its_sender(platform):
 
 @pytest.mark.parametrize(
     "headers",
-    [
-        {"traceparent": "00-\t-\x01-zz", "tracestate": "a\tb=,,=\x02"},
-        {"Wayline-Caller": "00-" + "0" * 5_000},
-        {"Nats-Msg-Id": "a\tb \x01*>" + "x" * 2_000},
-    ],
+    cases(
+        [
+            {"traceparent": "00-\t-\x01-zz", "tracestate": "a\tb=,,=\x02"},
+            {"Wayline-Caller": "00-" + "0" * 5_000},
+            {"Nats-Msg-Id": "a\tb \x01*>" + "x" * 2_000},
+        ]
+    ),
 )
 async def test_a_job_runs_whatever_its_senders_other_headers_hold(platform, headers):
     await platform.start("router", "executor", "tool_registry", "retrieval")

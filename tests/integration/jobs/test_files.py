@@ -31,6 +31,7 @@ from wayline.testkit import Platform, until
 from wayline.testkit.media import pdf, png
 from wayline.testkit.office_files import docx, eml
 from wayline.testkit.service_starts import finish_command
+from wayline.testkit.walks import cases
 
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
@@ -170,7 +171,7 @@ async def reaches_byte_for_byte(jobs: FileJobs, job_id: str, model: str) -> None
     assert base64.b64encode(IMAGE)[:40] not in log and base64.b64encode(PDF)[:40] not in log
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+@pytest.mark.parametrize("model", cases([CLAUDE, GPT, OWN]))
 async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_cached(jobs: FileJobs, model: str):
     await jobs.executor()
     await jobs.upload("story", "story.pdf", PDF)

@@ -22,6 +22,7 @@ from wayline.simulator.images_api import GPT_MODEL, KEY, ImagesApi, error
 from wayline.simulator.website import Page
 from wayline.testkit import Platform, until
 from wayline.testkit.media import png
+from wayline.testkit.walks import cases
 
 from .conftest import chatting, until_listed, with_tools
 
@@ -157,12 +158,14 @@ async def test_a_tenant_that_switches_images_off_makes_none(platform: Platform):
 
 @pytest.mark.parametrize(
     ("refusal", "says"),
-    [
-        (error(400, "moderation_blocked", "no"), "describe another image"),
-        (error(401, "invalid_api_key", "no"), "WAYLINE_TOOL_REGISTRY_IMAGE_KEY"),
-        (error(429, "insufficient_quota", "You exceeded your quota."), "no credit"),
-        (error(404, "model_not_found", "no such model"), "no such model"),
-    ],
+    cases(
+        [
+            (error(400, "moderation_blocked", "no"), "describe another image"),
+            (error(401, "invalid_api_key", "no"), "WAYLINE_TOOL_REGISTRY_IMAGE_KEY"),
+            (error(429, "insufficient_quota", "You exceeded your quota."), "no credit"),
+            (error(404, "model_not_found", "no such model"), "no such model"),
+        ]
+    ),
 )
 async def test_a_refused_image_costs_nothing_and_says_why(platform: Platform, refusal: Page, says: str):
     async with studio(platform, painting()) as place:
@@ -203,11 +206,13 @@ async def test_other_models_are_asked_as_older_ones_and_may_link(platform: Platf
 
 @pytest.mark.parametrize(
     ("picture", "says"),
-    [
-        (b"<svg/>", "no PNG"),
-        (PICTURE + bytes(60_000), "above the limit of 350000"),
-        (bytes(900_000), "too large"),
-    ],
+    cases(
+        [
+            (b"<svg/>", "no PNG"),
+            (PICTURE + bytes(60_000), "above the limit of 350000"),
+            (bytes(900_000), "too large"),
+        ]
+    ),
 )
 async def test_an_unusable_image_is_charged_and_not_stored(platform: Platform, picture: bytes, says: str):
     async with studio(platform, painting(), picture=picture, image_max_bytes=350_000) as place:

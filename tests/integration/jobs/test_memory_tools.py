@@ -11,6 +11,7 @@ from wayline.contracts.memory import Fact, FactPage, ListInsights, ListMemories,
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform
+from wayline.testkit.walks import cases
 
 from .conftest import chatting, index_document
 
@@ -100,12 +101,14 @@ async def test_a_job_that_read_strangers_words_saves_into_quarantine(platform: P
 
 @pytest.mark.parametrize(
     ("asked", "offered"),
-    [
-        ({}, {"memory_save", "memory_retrieve"}),
-        ({"user_id": None}, set[str]()),
-        ({"config": {"memory": "read"}}, {"memory_retrieve"}),
-        ({"memory": False}, set[str]()),
-    ],
+    cases(
+        [
+            ({}, {"memory_save", "memory_retrieve"}),
+            ({"user_id": None}, set[str]()),
+            ({"config": {"memory": "read"}}, {"memory_retrieve"}),
+            ({"memory": False}, set[str]()),
+        ]
+    ),
 )
 async def test_the_agents_memory_decides_which_tools_it_has(
     platform: Platform, asked: dict[str, Any], offered: set[str]

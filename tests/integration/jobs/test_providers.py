@@ -18,6 +18,7 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Charge, Say, Simulator
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 
 from ..simulator.jobs import JOBS
 from .conftest import index_document, with_tools
@@ -197,7 +198,7 @@ BLOCKS = {
 THOUGHTS = {CLAUDE: "thinking", GPT: "encrypted_content", OWN: "reasoning"}
 
 
-@pytest.mark.parametrize("model", [CLAUDE, GPT, OWN])
+@pytest.mark.parametrize("model", cases([CLAUDE, GPT, OWN]))
 async def test_what_a_model_thought_goes_back_to_it_as_it_came(jobs: ProviderJobs, model: str):
     await jobs.play(model)
 

@@ -17,6 +17,7 @@ from wayline.llm.tokens import estimate
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 
 from .conftest import with_tools
 from .test_discovering import LONG, archive, box, listing
@@ -111,7 +112,7 @@ async def test_a_long_result_is_shown_as_its_summary_and_read_back(platform: Pla
     await until(in_ledger, why="the ledger has every call")
 
 
-@pytest.mark.parametrize("why", ["off", "the helper fails", "too dear"])
+@pytest.mark.parametrize("why", cases(["off", "the helper fails", "too dear"]))
 async def test_without_a_summary_the_extract_is_shown(platform: Platform, why: str):
     async with Simulator(script) as provider:
         if why == "the helper fails":

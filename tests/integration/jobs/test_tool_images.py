@@ -21,6 +21,7 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say, Simulator, rounds
 from wayline.testkit import Platform
 from wayline.testkit.media import png
+from wayline.testkit.walks import cases
 
 from .conftest import with_tools
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, endpoints, put_own
@@ -129,7 +130,7 @@ async def jobs(platform: Platform, tmp_path: Path) -> CameraJobs:
     return CameraJobs(platform, simulator)
 
 
-@pytest.mark.parametrize("model", FOUR)
+@pytest.mark.parametrize("model", cases(FOUR))
 async def test_tool_images_reach_every_wire_unchanged_and_are_paid(jobs: CameraJobs, model: str):
     ended = await jobs.run(model)
 
@@ -147,7 +148,7 @@ async def test_tool_images_reach_every_wire_unchanged_and_are_paid(jobs: CameraJ
     assert max([len(record) for record in await jobs.records()]) <= MESSAGE_MAX
 
 
-@pytest.mark.parametrize("model", FOUR)
+@pytest.mark.parametrize("model", cases(FOUR))
 async def test_a_prompt_with_an_image_is_a_prefix_of_later_ones(jobs: CameraJobs, model: str):
     await jobs.run(model)
 

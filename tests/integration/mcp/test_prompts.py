@@ -10,6 +10,7 @@ from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.gateway.adapters.prompts import Prompts
 from wayline.gateway.shapes.prompts import PromptBody
 from wayline.testkit import Platform
+from wayline.testkit.walks import cases
 
 from ..jobs.conftest import index_document
 from .conftest import Door, open_door
@@ -67,11 +68,13 @@ async def test_values_are_proposed_while_a_user_types(platform: Platform):
 
 @pytest.mark.parametrize(
     ("name", "values", "words"),
-    [
-        ("other", {}, "no prompt is called 'other'"),
-        ("about", {}, "lacks document"),
-        ("about", {"document": "gone"}, "there is no resource 'document://gone'"),
-    ],
+    cases(
+        [
+            ("other", {}, "no prompt is called 'other'"),
+            ("about", {}, "lacks document"),
+            ("about", {"document": "gone"}, "there is no resource 'document://gone'"),
+        ]
+    ),
 )
 async def test_a_prompt_that_cannot_be_completed_is_an_error(
     platform: Platform, name: str, values: dict[str, str], words: str

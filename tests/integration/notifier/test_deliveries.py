@@ -20,6 +20,7 @@ from wayline.contracts.webhooks import Redeliver, Redelivered, RotateWebhook, Sa
 from wayline.notifier.deliveries.retry_plan import WAITS_S
 from wayline.simulator.website import Page
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 from .conftest import Hooks
 
@@ -208,11 +209,13 @@ async def _disabled(hooks: Hooks, tenant: str) -> Any:
 
 @pytest.mark.parametrize(
     ("url", "why"),
-    [
-        ("http://10.1.2.3/hook", "10.1.2.3 may not be reached"),
-        ("http://169.254.169.254/latest", "may not be reached"),
-        ("http://127.0.0.1.nip/", "127.0.0.1.nip could not be reached"),
-    ],
+    cases(
+        [
+            ("http://10.1.2.3/hook", "10.1.2.3 may not be reached"),
+            ("http://169.254.169.254/latest", "may not be reached"),
+            ("http://127.0.0.1.nip/", "127.0.0.1.nip could not be reached"),
+        ]
+    ),
 )
 async def test_an_inward_address_is_not_reached(hooks: Hooks, url: str, why: str):
     tenant = hooks.tenant()

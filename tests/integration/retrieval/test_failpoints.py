@@ -26,6 +26,7 @@ from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
 from wayline.testkit import Platform
 from wayline.testkit.processes import Fleet
+from wayline.testkit.walks import cases
 
 ACK_WAIT_S = 1
 FACTS = [point for point in Failpoint if point.startswith("retrieval.facts.")]
@@ -81,7 +82,7 @@ async def impatient(client: Any) -> None:
 
 
 @pytest.mark.usefixtures("impatient")
-@pytest.mark.parametrize("point", RETRIEVAL)
+@pytest.mark.parametrize("point", cases(RETRIEVAL))
 async def test_a_document_is_stored_and_embedded_once_after_a_kill(
     point: Failpoint, fleet: Fleet, *, client: Any, owner: Any, counted: Any, embedded: tuple[Simulator, Counter[str]]
 ):
@@ -137,7 +138,7 @@ async def test_a_document_that_is_never_begun_is_failed_too(client: Any, start: 
     assert (await client.get("d1")).status == "failed"
 
 
-@pytest.mark.parametrize("point", FACTS)
+@pytest.mark.parametrize("point", cases(FACTS))
 async def test_a_save_that_is_killed_is_whole_once_when_asked_again(
     point: Failpoint, fleet: Fleet, client: Any, owner: Any
 ):
@@ -162,7 +163,7 @@ async def test_a_save_that_is_killed_is_whole_once_when_asked_again(
     assert [tuple(row) for row in stored] == [(2, 2, 2)]
 
 
-@pytest.mark.parametrize("point", FACTS)
+@pytest.mark.parametrize("point", cases(FACTS))
 async def test_a_summary_that_is_killed_is_whole_once_when_asked_again(
     point: Failpoint, fleet: Fleet, client: Any, owner: Any
 ):

@@ -17,6 +17,7 @@ from wayline.retrieval.documents.document_table import DocumentTable
 from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.testkit import until
 from wayline.testkit.hostile_files import MEGABYTE, dense_pdf, zip_bomb
+from wayline.testkit.walks import cases
 
 from .conftest import Start
 
@@ -119,19 +120,21 @@ async def test_progress_is_shown_while_a_document_is_indexed(service: Service, c
 
 @pytest.mark.parametrize(
     ("fields", "says"),
-    [
-        ({"text": ""}, "empty"),
-        ({"text": " \n\n "}, "empty"),
-        ({"content_base64": encoded(bytes(range(256)) * 40)}, "binary data"),
-        ({"content_base64": "not base64"}, "base64"),
-        ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
-        ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
-        (
-            {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
-            "send text, Markdown, HTML, PDF, DOCX",
-        ),
-        ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
-    ],
+    cases(
+        [
+            ({"text": ""}, "empty"),
+            ({"text": " \n\n "}, "empty"),
+            ({"content_base64": encoded(bytes(range(256)) * 40)}, "binary data"),
+            ({"content_base64": "not base64"}, "base64"),
+            ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
+            ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
+            (
+                {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
+                "send text, Markdown, HTML, PDF, DOCX",
+            ),
+            ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
+        ]
+    ),
 )
 async def test_a_bad_document_fails_with_advice_and_spares_its_neighbours(
     service: Service, client: Any, fields: dict[str, Any], says: str
@@ -226,7 +229,7 @@ async def test_documents_are_listed_newest_first_page_by_page(service: Service, 
 
 
 @pytest.mark.parametrize(
-    "inside", [None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"]
+    "inside", cases([None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"])
 )
 async def test_a_cursor_that_is_none_of_ours_is_refused(service: Service, client: Any, inside: str | None):
     cursor = "nonsense" if inside is None else base64.urlsafe_b64encode(inside.encode()).decode()

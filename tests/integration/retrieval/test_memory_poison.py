@@ -12,6 +12,7 @@ from wayline.contracts.memory import FactsRecalled, FactsSaved, Quoted, RecallMe
 from wayline.executor.prompt.memory_notes import memory_note, question
 from wayline.testkit import Platform
 from wayline.testkit.jobs import job_with
+from wayline.testkit.walks import cases
 
 pytestmark = pytest.mark.usefixtures("service")
 
@@ -38,7 +39,7 @@ def dresses(text: str, home: str | None) -> dict[str, list[tuple[dict[str, Any],
     }
 
 
-@pytest.mark.parametrize("dress", list(dresses("", None)))
+@pytest.mark.parametrize("dress", cases(list(dresses("", None))))
 async def test_poison_of_one_session_reaches_no_prompt_of_the_next(platform: Platform, dress: str):
     told, triggers = list[str](), 0
     for claim, trigger in CLAIMS.items():

@@ -8,6 +8,7 @@ import pytest
 from wayline.chassis import Service
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.search.ranking import K1, B, rarity
+from wayline.testkit.walks import cases
 
 FABLES = {
     "f1": "tortoise race hare tortoise winner",
@@ -60,7 +61,7 @@ def relative(scores: dict[str, float]) -> dict[str, float]:
     return {key: (score - low) / (high - low) for key, score in scores.items()}
 
 
-@pytest.mark.parametrize("weight", [0.5, 0.2, 0.9])
+@pytest.mark.parametrize("weight", cases([0.5, 0.2, 0.9]))
 async def test_hybrid_weighs_the_scores_of_both_legs(fables: Any, weight: float):
     query = "tortoise race winner"
     words = (await fables.search(query, mode="keyword")).hits
@@ -149,7 +150,7 @@ async def test_neighbouring_passages_are_one_hit_where_that_is_asked(fables: Any
     assert sum(len(one.why.get("joined", (one,))) for one in two) == 2
 
 
-@pytest.mark.parametrize("query", ["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("])
+@pytest.mark.parametrize("query", cases(["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("]))
 async def test_a_query_without_a_word_to_search_for_is_no_error(fables: Any, query: str):
     by_words = await fables.search(query, mode="keyword")
     hybrid = await fables.search(query)
@@ -168,7 +169,7 @@ async def test_a_filter_by_document_finds_in_these_documents_only(fables: Any):
         assert hits[0].document_id == "f3"
 
 
-@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
+@pytest.mark.parametrize("mode", cases(["keyword", "vector", "hybrid"]))
 async def test_an_empty_list_of_documents_finds_nothing(fables: Any, mode: str):
     found = await fables.search("tortoise", mode=mode, filter=Filter(document_ids=()))
 

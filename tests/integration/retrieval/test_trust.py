@@ -6,17 +6,20 @@ import pytest
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import AttachmentList, DescribeAttachments
+from wayline.testkit.walks import cases
 
 
 @pytest.mark.parametrize(
     ("fields", "trust"),
-    [
-        ({"name": "notes.md"}, "trusted"),
-        ({"name": "notes.md", "trust": "untrusted"}, "untrusted"),
-        ({"name": "https://shop.example/offers"}, "untrusted"),
-        ({"name": "offers", "metadata": {"url": "https://shop.example"}}, "untrusted"),
-        ({"name": "offers", "metadata": {"url": "https://shop.example"}, "trust": "trusted"}, "trusted"),
-    ],
+    cases(
+        [
+            ({"name": "notes.md"}, "trusted"),
+            ({"name": "notes.md", "trust": "untrusted"}, "untrusted"),
+            ({"name": "https://shop.example/offers"}, "untrusted"),
+            ({"name": "offers", "metadata": {"url": "https://shop.example"}}, "untrusted"),
+            ({"name": "offers", "metadata": {"url": "https://shop.example"}, "trust": "trusted"}, "trusted"),
+        ]
+    ),
 )
 async def test_passages_and_files_say_whether_their_document_is_trusted(
     service: Service, client: Any, fields: dict[str, Any], trust: str

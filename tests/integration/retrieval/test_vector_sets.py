@@ -17,6 +17,7 @@ from wayline.contracts.vector_sets import BuildVectors, GetVectorSets, SwitchVec
 from wayline.simulator import Asked, Fault, Simulator
 from wayline.simulator.models import Facts, Rates
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 
 MODEL = "local-embedding"
 LEXICAL = "lexical-hash-384"
@@ -160,7 +161,7 @@ async def test_vectors_of_3072_dimensions_are_searched_by_their_index(
     assert "halfvec_cosine_ops" in plan
 
 
-@pytest.mark.parametrize("point", KILLS)
+@pytest.mark.parametrize("point", cases(KILLS))
 async def test_a_set_is_built_and_paid_once_after_a_kill(
     start: Any, client: Any, platform: Platform, provider: Provider, tmp_path: Path, *, point: Failpoint
 ):

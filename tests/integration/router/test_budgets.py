@@ -11,6 +11,7 @@ from wayline.contracts.agents import AgentConfig
 from wayline.contracts.budgets import DeleteBudget, ListBudgets
 from wayline.contracts.errors import NotFound, Reject
 from wayline.testkit import Database
+from wayline.testkit.walks import cases
 
 from .conftest import NOON, PASSWORD, ROLE, TENANT, Clock, Office, Offices
 
@@ -259,22 +260,24 @@ async def test_a_new_limit_keeps_the_counters_a_new_scope_recounts(office: Offic
 
 @pytest.mark.parametrize(
     ("window", "zone", "at", "starts_at", "ends_at"),
-    [
-        ("day", "Europe/Berlin", "2026-03-29T12:00Z", "2026-03-28T23:00Z", "2026-03-29T22:00Z"),
-        ("day", "Europe/Berlin", "2026-10-25T12:00Z", "2026-10-24T22:00Z", "2026-10-25T23:00Z"),
-        ("hour", "Europe/Berlin", "2026-10-25T00:30Z", "2026-10-25T00:00Z", "2026-10-25T01:00Z"),
-        ("hour", "Europe/Berlin", "2026-10-25T01:30Z", "2026-10-25T01:00Z", "2026-10-25T02:00Z"),
-        ("hour", "Asia/Kolkata", "2026-05-06T12:00Z", "2026-05-06T11:30Z", "2026-05-06T12:30Z"),
-        ("week", "America/New_York", "2026-03-08T12:00Z", "2026-03-02T05:00Z", "2026-03-09T04:00Z"),
-        ("month", "America/New_York", "2026-11-30T12:00Z", "2026-11-01T04:00Z", "2026-12-01T05:00Z"),
-        # Midnight does not exist there on this day.
-        ("day", "Africa/Cairo", "2026-04-24T12:00Z", "2026-04-23T22:00Z", "2026-04-24T21:00Z"),
-        # Midnight comes twice there on this day.
-        ("day", "America/Havana", "2026-11-01T04:30Z", "2026-11-01T04:00Z", "2026-11-02T05:00Z"),
-        ("day", "America/Havana", "2026-11-01T05:30Z", "2026-11-01T04:00Z", "2026-11-02T05:00Z"),
-        ("day", "America/Havana", "2026-10-31T12:00Z", "2026-10-31T04:00Z", "2026-11-01T04:00Z"),
-        ("total", "UTC", "2026-05-06T12:00Z", None, None),
-    ],
+    cases(
+        [
+            ("day", "Europe/Berlin", "2026-03-29T12:00Z", "2026-03-28T23:00Z", "2026-03-29T22:00Z"),
+            ("day", "Europe/Berlin", "2026-10-25T12:00Z", "2026-10-24T22:00Z", "2026-10-25T23:00Z"),
+            ("hour", "Europe/Berlin", "2026-10-25T00:30Z", "2026-10-25T00:00Z", "2026-10-25T01:00Z"),
+            ("hour", "Europe/Berlin", "2026-10-25T01:30Z", "2026-10-25T01:00Z", "2026-10-25T02:00Z"),
+            ("hour", "Asia/Kolkata", "2026-05-06T12:00Z", "2026-05-06T11:30Z", "2026-05-06T12:30Z"),
+            ("week", "America/New_York", "2026-03-08T12:00Z", "2026-03-02T05:00Z", "2026-03-09T04:00Z"),
+            ("month", "America/New_York", "2026-11-30T12:00Z", "2026-11-01T04:00Z", "2026-12-01T05:00Z"),
+            # Midnight does not exist there on this day.
+            ("day", "Africa/Cairo", "2026-04-24T12:00Z", "2026-04-23T22:00Z", "2026-04-24T21:00Z"),
+            # Midnight comes twice there on this day.
+            ("day", "America/Havana", "2026-11-01T04:30Z", "2026-11-01T04:00Z", "2026-11-02T05:00Z"),
+            ("day", "America/Havana", "2026-11-01T05:30Z", "2026-11-01T04:00Z", "2026-11-02T05:00Z"),
+            ("day", "America/Havana", "2026-10-31T12:00Z", "2026-10-31T04:00Z", "2026-11-01T04:00Z"),
+            ("total", "UTC", "2026-05-06T12:00Z", None, None),
+        ]
+    ),
 )
 async def test_a_window_begins_and_ends_by_the_clocks_of_its_zone(
     office: Office, clock: Clock, *, window: str, zone: str, at: str, starts_at: str | None, ends_at: str | None

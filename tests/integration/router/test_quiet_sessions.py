@@ -6,6 +6,7 @@ import pytest
 
 from wayline.router.sessions import extraction_table
 from wayline.router.sessions.extraction_table import ExtractionTable
+from wayline.testkit.walks import cases
 
 from .conftest import TENANT, Office
 
@@ -49,7 +50,7 @@ VALUES ($1, 'waits', 0, 'a', $2, 'b', 1, now())
 """
 
 
-@pytest.mark.parametrize(("whose", "found"), [(None, []), ("ann", []), ("bob", ["s1"])])
+@pytest.mark.parametrize(("whose", "found"), cases([(None, []), ("ann", []), ("bob", ["s1"])]))
 async def test_no_session_is_read_while_a_job_waits_for_its_budget(office: Office, whose: str | None, found: list[str]):
     for statement in (SESSION, TURN):
         await office.store.execute(TENANT, statement, TENANT, "s1", 1.0)

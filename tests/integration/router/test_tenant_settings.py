@@ -18,6 +18,7 @@ from wayline.router.models.tenant_models import Catalogue
 from wayline.router.tenants.handlers import SettingsHandlers
 from wayline.router.tenants.settings_table import SettingsTable
 from wayline.router.tenants.tenant_table import TenantTable
+from wayline.testkit.walks import cases
 
 from .conftest import TENANT, Office, Offices
 
@@ -203,7 +204,7 @@ async def test_the_next_jobs_agent_knows_the_tenants_default_model(office: Offic
     assert (await office.admit("j2")).agent.default_model is None
 
 
-@pytest.mark.parametrize("name", ["chat/other", "flash", "anthropic/claude-opus-4-6"])
+@pytest.mark.parametrize("name", cases(["chat/other", "flash", "anthropic/claude-opus-4-6"]))
 async def test_a_default_model_that_cannot_be_used_is_refused(office: Office, name: str):
     with pytest.raises(Reject, match="which this tenant cannot use") as refused:
         await change(office, default_model=name, max_steps=9)

@@ -26,6 +26,7 @@ from wayline.contracts.tools import CallTool, CancelTool, Effect, ListTools, Too
 from wayline.embedded.process import spawn
 from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, heartbeats
 from wayline.testkit import Platform, until
+from wayline.testkit.walks import cases
 from wayline.tool_registry.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
@@ -604,7 +605,9 @@ async def test_plain_functions_run_beside_each_other_up_to_the_limit(registry: P
     assert {reply.content for reply in replies} == {"done"}
 
 
-@pytest.mark.parametrize(("effect", "status"), [("read", "failed"), ("idempotent", "failed"), ("once", "unknown")])
+@pytest.mark.parametrize(
+    ("effect", "status"), cases([("read", "failed"), ("idempotent", "failed"), ("once", "unknown")])
+)
 async def test_what_an_effect_raises_after_it_was_sent_proves_nothing(
     registry: Platform, stack: AsyncExitStack, effect: Any, status: str
 ):

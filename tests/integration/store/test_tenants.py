@@ -9,6 +9,7 @@ import pytest
 
 from wayline.store import Store, TenantInvalid, migrate
 from wayline.testkit import Database
+from wayline.testkit.walks import cases
 
 NOTES = """
 -- migrate:up
@@ -166,7 +167,7 @@ async def test_an_error_rolls_the_whole_transaction_back(store: Store):
     assert await store.fetch("acme", "SELECT * FROM notes") == []
 
 
-@pytest.mark.parametrize("name", ["*", "", "Acme", "a'; DROP TABLE notes; --", "a" * 64, "acme\n"])
+@pytest.mark.parametrize("name", cases(["*", "", "Acme", "a'; DROP TABLE notes; --", "a" * 64, "acme\n"]))
 async def test_only_a_slug_is_a_tenant(store: Store, name: str):
     with pytest.raises(TenantInvalid):
         await store.fetch(name, "SELECT 1")

@@ -18,6 +18,7 @@ from wayline.contracts.mcp_servers import PutServer, ServerView
 from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import known_to_server, until
+from wayline.testkit.walks import cases
 from wayline.tool_registry.bus_tools import bus_service
 
 from .conftest import RegistryPlatform
@@ -399,7 +400,7 @@ async def test_a_lost_booking_is_asked_about_before_it_is_made_again(
     assert [call.reconcile for call in desk.calls] == [False, True]
 
 
-@pytest.mark.parametrize("tool", ["look", "put", "book"])
+@pytest.mark.parametrize("tool", cases(["look", "put", "book"]))
 async def test_a_call_cut_near_its_deadline_is_repeated(
     platform: RegistryPlatform, desk: OrderDesk, monkeypatch: pytest.MonkeyPatch, tool: str
 ):

@@ -12,6 +12,7 @@ from wayline.contracts.errors import Refused
 from wayline.contracts.tools import Effect, ToolReply
 from wayline.store import rls_gaps
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 PAY = "effects__pay_once"
 
@@ -116,7 +117,7 @@ async def test_every_table_of_the_ledger_is_closed_to_other_tenants(platform, da
     await admin.close()
 
 
-@pytest.mark.parametrize("state", ["finished", "unknown", "started"])
+@pytest.mark.parametrize("state", cases(["finished", "unknown", "started"]))
 async def test_rows_that_no_job_can_ask_for_are_forgotten(platform, state):
     registry = await platform.registry()
     old, new = platform.ask(PAY, job="old"), platform.ask(PAY, job="new")

@@ -11,6 +11,7 @@ from wayline.contracts.mcp_servers import ServerReport, TryServer
 from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
+from wayline.testkit.walks import cases
 from wayline.tool_registry.connection.server_transport import Confinement, http_client
 from wayline.tool_registry.errors import NotBegun
 from wayline.tool_registry.logins import oauth_flow
@@ -83,7 +84,7 @@ async def test_no_image_is_fetched_from_an_inside_address(platform):
     assert inside.seen == []
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", cases([301, 302, 303, 307, 308]))
 async def test_a_servers_redirect_is_not_followed(platform, status: int):
     async with Website() as inside, Website() as server:
         server.pages["/mcp"] = Page(status=status, headers={"Location": inside.url("/mcp")})

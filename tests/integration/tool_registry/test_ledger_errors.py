@@ -12,6 +12,7 @@ import pytest
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import ToolReply
 from wayline.testkit import Database
+from wayline.testkit.walks import cases
 from wayline.tool_registry.calls import effect_call
 
 STATES = (
@@ -99,7 +100,7 @@ def everywhere(value: Any) -> dict[str, Any]:
     return dict.fromkeys(STATES, value)
 
 
-@pytest.mark.parametrize("tool", ["pay_once", "put_idempotent", "book_reconcile"])
+@pytest.mark.parametrize("tool", cases(["pay_once", "put_idempotent", "book_reconcile"]))
 @pytest.mark.parametrize("statement", ["begin", "finish"])
 async def test_an_error_around_the_effect_is_waited_out(platform, faults, statement, tool):
     await platform.registry(lease_s=60)

@@ -16,6 +16,7 @@ from aiohttp import web
 from wayline.contracts.errors import Retry
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("act", "look")]
 RESULTS = {
@@ -187,25 +188,27 @@ async def test_an_error_of_any_code_fails_in_the_servers_words(platform, way):
 
 @pytest.mark.parametrize(
     ("answer", "status"),
-    [
-        (answering("", status=403), "failed"),
-        (answering("<html>", status=422), "failed"),
-        (answering(error(-32050, "away"), status=503), "failed"),
-        # Of the tool's own session, elsewhere.
-        (answering(error(-32050, "INVALID_SESSION_ID: session expired or invalid"), status=400), "failed"),
-        (answering("", status=503), "unknown"),
-        (answering("", status=408), "unknown"),
-        (answering("", status=202), "unknown"),
-        (answering("", status=404), "unknown"),
-        (answering(error(-32600, "Session terminated"), status=404), "unknown"),
-        (answering(""), "unknown"),
-        (answering("{}"), "unknown"),
-        (answering('{"jsonrpc":"2.0","id":999,"result":{"content":[]}}'), "unknown"),
-        (answering("<html>fine</html>", headers={"Content-Type": "text/html"}), "unknown"),
-        # After it has acted, a server sends the call on to where nobody listens.
-        (answering("", status=307, headers={"Location": "/nowhere"}), "unknown"),
-        (answering("", status=307, headers={"Location": "http://127.0.0.1:9/mcp"}), "unknown"),
-    ],
+    cases(
+        [
+            (answering("", status=403), "failed"),
+            (answering("<html>", status=422), "failed"),
+            (answering(error(-32050, "away"), status=503), "failed"),
+            # Of the tool's own session, elsewhere.
+            (answering(error(-32050, "INVALID_SESSION_ID: session expired or invalid"), status=400), "failed"),
+            (answering("", status=503), "unknown"),
+            (answering("", status=408), "unknown"),
+            (answering("", status=202), "unknown"),
+            (answering("", status=404), "unknown"),
+            (answering(error(-32600, "Session terminated"), status=404), "unknown"),
+            (answering(""), "unknown"),
+            (answering("{}"), "unknown"),
+            (answering('{"jsonrpc":"2.0","id":999,"result":{"content":[]}}'), "unknown"),
+            (answering("<html>fine</html>", headers={"Content-Type": "text/html"}), "unknown"),
+            # After it has acted, a server sends the call on to where nobody listens.
+            (answering("", status=307, headers={"Location": "/nowhere"}), "unknown"),
+            (answering("", status=307, headers={"Location": "http://127.0.0.1:9/mcp"}), "unknown"),
+        ]
+    ),
 )
 async def test_a_status_below_five_hundred_refuses_and_others_prove_nothing(platform, answer, status):
     async with odd_server(platform, answer) as server:
@@ -228,11 +231,13 @@ async def test_a_result_that_breaks_off_has_acted(platform):
 
 @pytest.mark.parametrize(
     "unknown_session",
-    [
-        (404, ""),
-        (400, error(-32000, "Bad Request: No valid session ID provided").replace("ID,", "null,")),
-        (400, error(-32600, "Session not found").replace("ID,", '"server-error",')),
-    ],
+    cases(
+        [
+            (404, ""),
+            (400, error(-32000, "Bad Request: No valid session ID provided").replace("ID,", "null,")),
+            (400, error(-32600, "Session not found").replace("ID,", '"server-error",')),
+        ]
+    ),
 )
 async def test_a_session_that_ended_is_opened_again_before_an_effect(platform, unknown_session):
     done = answering('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}')

@@ -30,6 +30,7 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.contracts.tools import Effect, ListTools, ToolList, ToolReply
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.walks import cases
 
 SCHEMA = {"type": "object", "properties": {"amount": {"type": "integer"}}}
 
@@ -152,7 +153,7 @@ MUTATIONS: dict[str, tuple[Callable[[Bank], None], str]] = {
 }
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS)
+@pytest.mark.parametrize("mutation", cases(MUTATIONS))
 async def test_a_changed_definition_is_held_until_it_is_approved(platform, mutation: str):
     mutate, path = MUTATIONS[mutation]
     async with connected(platform) as bank:

@@ -11,6 +11,7 @@ import pytest
 
 from wayline.contracts.mcp_servers import DeleteServer, ServerDeleted, State
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 from .hostile import UNCONFINED, Hostile
 
@@ -92,7 +93,7 @@ async def test_a_detached_child_ends_when_its_server_is_removed(platform):
 
 
 @linux
-@pytest.mark.parametrize(("mode", "processes"), [("deaf alone", 1), ("deaf", 2), ("detached", 2)])
+@pytest.mark.parametrize(("mode", "processes"), cases([("deaf alone", 1), ("deaf", 2), ("detached", 2)]))
 async def test_a_killed_registry_leaves_no_program(platform, mode: str, processes: int):
     bad = Hostile(platform, mode)
     process = await platform.forked(**PATIENT)

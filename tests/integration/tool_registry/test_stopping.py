@@ -11,6 +11,7 @@ from mcp.server import MCPServer
 from wayline.contracts.errors import Retry
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.walks import cases
 from wayline.tool_registry.calls.running_calls import RunningCalls
 
 from .test_servers import program
@@ -36,11 +37,13 @@ server.run()
 
 @pytest.mark.parametrize(
     ("tool", "status", "code"),
-    [
-        ("pay_once", "unknown", None),
-        ("put_idempotent", "failed", "cancelled"),
-        ("look_read", "failed", "cancelled"),
-    ],
+    cases(
+        [
+            ("pay_once", "unknown", None),
+            ("put_idempotent", "failed", "cancelled"),
+            ("look_read", "failed", "cancelled"),
+        ]
+    ),
 )
 async def test_a_cancel_stops_the_call_in_whichever_replica_runs_it(platform, tool, status, code):
     slow = await platform.server(delay_ms=30_000)

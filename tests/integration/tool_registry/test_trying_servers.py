@@ -33,6 +33,7 @@ from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
 from wayline.testkit.plain_mcp import plain_program
+from wayline.testkit.walks import cases
 from wayline.tool_registry.definitions.definitions import TOOLS_MAX
 
 CANARY = "canary-77ab01"
@@ -307,20 +308,32 @@ async def test_masks_send_no_secret_to_another_url(platform):
 
 @pytest.mark.parametrize(
     ("status", "headers", "body", "why"),
-    [
-        (
-            401,
-            {"WWW-Authenticate": "Bearer"},
-            "<p>no</p>",
-            "401 Unauthorized: it needs a login (`wayline mcp add … --oauth`)",
-        ),
-        (401, {}, '{"error": "no key"}', "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key"),
-        (401, {}, KEYLESS, "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key"),
-        (403, {}, '{"error": "closed"}', "the server answered 403 Forbidden; it says: closed"),
-        (403, {"Content-Encoding": "gzip"}, "x", "the server answered 403 Forbidden"),
-        (599, {}, "", "the server answered 599"),
-        (500, {}, '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "out of ink"}}', "out of ink"),
-    ],
+    cases(
+        [
+            (
+                401,
+                {"WWW-Authenticate": "Bearer"},
+                "<p>no</p>",
+                "401 Unauthorized: it needs a login (`wayline mcp add … --oauth`)",
+            ),
+            (
+                401,
+                {},
+                '{"error": "no key"}',
+                "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key",
+            ),
+            (401, {}, KEYLESS, "401 Unauthorized: its key in `headers` is missing or wrong; it says: no key"),
+            (403, {}, '{"error": "closed"}', "the server answered 403 Forbidden; it says: closed"),
+            (403, {"Content-Encoding": "gzip"}, "x", "the server answered 403 Forbidden"),
+            (599, {}, "", "the server answered 599"),
+            (
+                500,
+                {},
+                '{"jsonrpc": "2.0", "id": null, "error": {"code": -32603, "message": "out of ink"}}',
+                "out of ink",
+            ),
+        ]
+    ),
 )
 async def test_a_refused_connection_names_the_status(platform, status: int, headers: dict, body: str, why: str):
     await platform.registry(platform.effects.settings(), **ALLOWED)

@@ -11,6 +11,7 @@ import pytest
 from wayline.contracts.errors import Refused
 from wayline.contracts.tools import CallTool, Effect, ToolReply
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 
 NOT_KNOWN = "it is not known whether it took effect"
 
@@ -50,11 +51,13 @@ async def test_a_finished_call_keeps_its_outcome(platform):
 
 @pytest.mark.parametrize(
     ("effect", "tool", "state"),
-    [
-        (Effect.ONCE, "pay_once", "started"),
-        (Effect.ONCE, "pay_once", "unknown"),
-        (Effect.IDEMPOTENT, "put_idempotent", "started"),
-    ],
+    cases(
+        [
+            (Effect.ONCE, "pay_once", "started"),
+            (Effect.ONCE, "pay_once", "unknown"),
+            (Effect.IDEMPOTENT, "put_idempotent", "started"),
+        ]
+    ),
 )
 async def test_a_call_whose_holder_is_gone_is_unknown_for_good(platform, effect, tool, state):
     await platform.registry()

@@ -14,6 +14,7 @@ from wayline.contracts.observation import observation, tool_state
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.website import Page, ReceivedRequest, Website
 from wayline.testkit.media import pdf
+from wayline.testkit.walks import cases
 
 ROBOTS = Page("User-agent: *\nDisallow: /private\n", media_type="text/plain")
 ARTICLE = "".join(
@@ -104,7 +105,9 @@ async def test_an_address_asked_for_twice_is_observed_as_one_page(platform):
     assert observation("web_fetch", {"urls": urls}, reply.content, failed=False) == "1 fetched, 0 failed"
 
 
-@pytest.mark.parametrize("url", ["http://[::1", "http://exa\u2100mple.com/", "http://[foo", "", "http://a.example:x/"])
+@pytest.mark.parametrize(
+    "url", cases(["http://[::1", "http://exa\u2100mple.com/", "http://[foo", "", "http://a.example:x/"])
+)
 async def test_a_malformed_address_fails_alone(platform, url: str):
     async with website(tides=TIDES) as site:
         await registry(platform, site, answer_within_s=20)
@@ -136,15 +139,17 @@ async def test_a_docx_is_read(platform, media_type: str):
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://127.0.0.1:4222/",
-        "http://169.254.169.254/latest/meta-data/",
-        "http://[::1]/",
-        "http://localhost/",
-        "http://2130706433/",
-        "file:///etc/passwd",
-        "http://user:secret@a.example/",
-    ],
+    cases(
+        [
+            "http://127.0.0.1:4222/",
+            "http://169.254.169.254/latest/meta-data/",
+            "http://[::1]/",
+            "http://localhost/",
+            "http://2130706433/",
+            "file:///etc/passwd",
+            "http://user:secret@a.example/",
+        ]
+    ),
 )
 async def test_what_is_inside_is_not_fetched(platform, url: str):
     await platform.registry()

@@ -12,6 +12,7 @@ from wayline.contracts.observation import observation, tool_state
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.search_engine import KEY, Result, SearchEngine, SearchQuery
 from wayline.simulator.website import Page
+from wayline.testkit.walks import cases
 
 RESULTS = [
     Result("Tides", "https://sea.example/tides", "They rise twice & fall.", "2026-03-01"),
@@ -83,11 +84,13 @@ async def test_a_search_brings_five_results_of_strangers(platform, provider: str
 
 @pytest.mark.parametrize(
     ("provider", "expected"),
-    [
-        ("searxng", {"q": "tides (site:arxiv.org OR site:scholar.google.com OR site:ncbi.nlm.nih.gov)"}),
-        ("brave", {"q": "tides (site:arxiv.org OR site:scholar.google.com OR site:ncbi.nlm.nih.gov)"}),
-        ("tavily", {"query": "tides", "include_domains": ["arxiv.org", "scholar.google.com", "ncbi.nlm.nih.gov"]}),
-    ],
+    cases(
+        [
+            ("searxng", {"q": "tides (site:arxiv.org OR site:scholar.google.com OR site:ncbi.nlm.nih.gov)"}),
+            ("brave", {"q": "tides (site:arxiv.org OR site:scholar.google.com OR site:ncbi.nlm.nih.gov)"}),
+            ("tavily", {"query": "tides", "include_domains": ["arxiv.org", "scholar.google.com", "ncbi.nlm.nih.gov"]}),
+        ]
+    ),
 )
 async def test_a_category_limits_the_sites(platform, provider: str, expected: dict):
     async with engine(platform, provider) as played:
@@ -98,11 +101,13 @@ async def test_a_category_limits_the_sites(platform, provider: str, expected: di
 
 @pytest.mark.parametrize(
     ("provider", "named", "ranged"),
-    [
-        ("searxng", {"time_range": "week"}, {}),
-        ("brave", {"freshness": "pw"}, {"freshness": "2020-01-01to2020-02-01"}),
-        ("tavily", {"time_range": "week"}, {"start_date": "2020-01-01", "end_date": "2020-02-01"}),
-    ],
+    cases(
+        [
+            ("searxng", {"time_range": "week"}, {}),
+            ("brave", {"freshness": "pw"}, {"freshness": "2020-01-01to2020-02-01"}),
+            ("tavily", {"time_range": "week"}, {"start_date": "2020-01-01", "end_date": "2020-02-01"}),
+        ]
+    ),
 )
 async def test_dates_limit_what_is_found(platform, provider: str, named: dict, ranged: dict):
     async with engine(platform, provider) as played:
@@ -117,12 +122,14 @@ async def test_dates_limit_what_is_found(platform, provider: str, named: dict, r
 
 @pytest.mark.parametrize(
     ("provider", "arguments"),
-    [
-        ("searxng", {"date_range": "2020-01-01..2020-02-01"}),
-        ("searxng", {"date_range": "2026-01-01..2026-02-01"}),
-        ("brave", {"date_range": "day", "kind": "image"}),
-        ("tavily", {"date_range": "day", "kind": "image"}),
-    ],
+    cases(
+        [
+            ("searxng", {"date_range": "2020-01-01..2020-02-01"}),
+            ("searxng", {"date_range": "2026-01-01..2026-02-01"}),
+            ("brave", {"date_range": "day", "kind": "image"}),
+            ("tavily", {"date_range": "day", "kind": "image"}),
+        ]
+    ),
 )
 async def test_dates_that_a_provider_ignores_are_told_of(platform, provider: str, arguments: dict):
     undated = [Result("Moon", "https://moon.example/")]
@@ -308,13 +315,15 @@ async def test_a_page_for_people_is_no_result(platform):
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        {"date_range": "soon"},
-        {"source_category": "gossip"},
-        {"kind": "smell"},
-        {"target_info": ["x"] * 6},
-        {"query": ""},
-    ],
+    cases(
+        [
+            {"date_range": "soon"},
+            {"source_category": "gossip"},
+            {"kind": "smell"},
+            {"target_info": ["x"] * 6},
+            {"query": ""},
+        ]
+    ),
 )
 async def test_wrong_arguments_are_refused_before_anything_is_asked(platform, arguments: dict):
     async with engine(platform, "brave") as played:

@@ -13,6 +13,7 @@ from prometheus_client import REGISTRY
 from wayline.chassis.handling.batches import ALONE_TRIES
 from wayline.chassis.topology import EVENTS_TRACING
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 from wayline.tracing.consume.stored_ranges import StoredRanges
 from wayline.tracing.upkeep.drift import DriftCheck
 
@@ -57,7 +58,7 @@ async def refuse(admin: asyncpg.Connection, state: str) -> None:
     """)
 
 
-@pytest.mark.parametrize("state", ["53100", "53200", "25006", "57014", "58030"])
+@pytest.mark.parametrize("state", cases(["53100", "53200", "25006", "57014", "58030"]))
 async def test_a_record_that_postgres_has_no_room_for_waits(
     platform: TracingPlatform, start: Start, admin: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, state: str
 ):
@@ -106,13 +107,15 @@ async def test_what_was_put_aside_is_projected_by_itself(
 
 @pytest.mark.parametrize(
     "loss",
-    [
-        "DELETE FROM ledger WHERE job_id = 'j1' AND kind = 'tool'",
-        "UPDATE ledger SET cost_usd = 99 WHERE job_id = 'j1'",
-        "DELETE FROM steps WHERE job_id = 'j1' AND step = 1",
-        "DELETE FROM jobs WHERE job_id = 'j1'",
-        "DELETE FROM jobs; DELETE FROM steps; DELETE FROM ledger",
-    ],
+    cases(
+        [
+            "DELETE FROM ledger WHERE job_id = 'j1' AND kind = 'tool'",
+            "UPDATE ledger SET cost_usd = 99 WHERE job_id = 'j1'",
+            "DELETE FROM steps WHERE job_id = 'j1' AND step = 1",
+            "DELETE FROM jobs WHERE job_id = 'j1'",
+            "DELETE FROM jobs; DELETE FROM steps; DELETE FROM ledger",
+        ]
+    ),
 )
 async def test_rows_that_are_lost_come_back(platform: TracingPlatform, start: Start, loss: str):
     await start(CHECKING)

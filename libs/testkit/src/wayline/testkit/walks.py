@@ -1,6 +1,7 @@
-"""How much of what is random a run walks: a part that changes with the commit, or all of it.
+"""How much of what is random, or of many cases, a run tries: a part that changes with the commit, or all of it.
 
-`make test` takes one seed of each walk and a part of the examples; `make faults` sets `WAYLINE_WALKS=all`.
+`make test` takes one seed of each walk, a part of the examples, and one of three cases on real servers; `make faults`
+sets `WAYLINE_WALKS=all`.
 """
 
 from __future__ import annotations
@@ -8,17 +9,29 @@ from __future__ import annotations
 import os
 import subprocess
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
+from typing import TypeVar
+
+T = TypeVar("T")
 
 ALL = "all"
 SHARE = 4
 """One example of so many is tried in a run that does not try all."""
 
+CASES_SHARE = 3
+"""One case of so many is tried: each costs a test its servers."""
+
 
 def seeds(count: int) -> Sequence[int]:
     """Return the seeds of a walk: all of them, or the one whose turn it is."""
     return range(count) if _all() else [_turn() % count]
+
+
+def cases(every: Collection[T]) -> list[T]:
+    """Return which cases of a test on real servers are tried: all of them, or those whose turn it is."""
+    step = 1 if _all() else min(CASES_SHARE, len(every))
+    return list(every)[_turn() % step :: step]
 
 
 def examples(count: int) -> int:
