@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ALL = "all"
-SHARE = 4
+SHARE = 8
 """One example of so many is tried in a run that does not try all."""
 
 CASES_SHARE = 3
