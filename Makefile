@@ -102,6 +102,7 @@ bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/
 	$(BIN)/python -m tests.bench.event_streams --write docs/performance.md
 	$(BIN)/python -m tests.bench.job_search --write docs/performance.md
 	$(BIN)/python -m tests.bench.traces --write docs/performance.md
+	$(BIN)/python -m tests.bench.trace_delay --write docs/performance.md
 
 golden: $(VENV)/.ready ## Write the golden logs that are not there yet; those that are stay as they were recorded
 	WAYLINE_WRITE_GOLDEN=1 $(BIN)/python -m pytest -q tests/integration/jobs/test_golden_logs.py

@@ -17,6 +17,7 @@ from wayline.contracts.jobs import Status
 from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.traces import JobOrder, JobPage, ListJobs
 from wayline.testkit import until
+from wayline.testkit.walks import length
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.handlers.answers import ViewHandlers
@@ -29,7 +30,9 @@ from wayline.tracing.views.spent_lately import QUICK_S, REST_MAX_S, SpentSums
 
 from .conftest import TracingPlatform
 
-JOBS, QUESTIONS = 1_200, 150
+JOBS, QUESTIONS = length(10_000, short=1_200), length(600, short=150)
+"""All of them in `make faults`."""
+WALK_MAX_S = 900
 BEGAN = datetime(2026, 5, 1, tzinfo=UTC)
 NAMES = ("refund", "invoice", "harbour", "Zürich", "退款政策", "o'clock", "50%_off")
 AGENTS, TOOLS, TAGS = ("support", "critic", "scout"), ("search", "refund", "mail"), ("team:a", "team:b", "case:7")
@@ -187,6 +190,7 @@ async def stored(platform: TracingPlatform) -> list[tuple[JobRow, list[str]]]:
     return [(row, [call["tool"] for step in steps for call in orjson.loads(step.calls or "[]")]) for row, steps in mine]
 
 
+@pytest.mark.timeout(WALK_MAX_S)
 async def test_filters_and_orders_agree_with_a_walk_over_all_jobs(
     platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]
 ):
@@ -224,6 +228,7 @@ async def test_counts_of_words_agree_in_however_many_spans(
     platform: TracingPlatform, stored: list[Any], asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(job_counts, "NEAR", 20)
+    monkeypatch.setattr(job_counts, "MANY_OF_NEAR", 21)
     views = ViewHandlers(platform.tables)
     found = await every_page(views, ListJobs(tenant="acme", limit=200, **asked))
 
@@ -236,6 +241,42 @@ async def test_counts_of_words_agree_in_however_many_spans(
     assert (whole.jobs, newest.jobs, newest.counted_max) == (len(found), 25, 25)
     assert whole.status == Counter(rows[job_id].status for job_id in found)
     assert newest.agent == Counter(rows[job_id].agent for job_id in found[:25])
+
+
+async def test_words_of_many_jobs_are_counted_among_the_newest(
+    platform: TracingPlatform, stored: list[Any], monkeypatch: pytest.MonkeyPatch
+):
+    views, asked = ViewHandlers(platform.tables), ListJobs(tenant="acme", limit=1, facets=True, q="refund")
+    monkeypatch.setattr(job_counts, "NEAR", 100)
+    monkeypatch.setattr(job_counts, "MANY_OF_NEAR", 1)
+    monkeypatch.setattr(job_counts, "READ_MAX", 300)
+    newest = [row for row, _ in sorted(stored, key=lambda one: (one[0].created_at, one[0].job_id), reverse=True)]
+    found = await every_page(views, ListJobs(tenant="acme", limit=200, q="refund"))
+    with_words = [row for row in newest if row.job_id in found]
+    among = [row for row in newest[:300] if row in with_words]
+
+    counts = (await views.list_jobs(asked)).facets
+    monkeypatch.setattr(job_counts, "READ_MAX", len(newest) + 1)
+    whole = (await views.list_jobs(asked)).facets
+
+    assert counts is not None and whole is not None
+    assert (counts.jobs, counts.counted_since) == (len(among), newest[299].created_at)
+    assert counts.status == Counter(row.status for row in among)
+    assert (whole.jobs, whole.counted_since) == (len(with_words), None)
+
+
+@pytest.mark.parametrize("sort", get_args(JobOrder))
+async def test_a_page_that_has_all_is_counted_as_more_pages_are(
+    platform: TracingPlatform, stored: list[Any], sort: JobOrder
+):
+    asked = ListJobs(tenant="acme", facets=True, sort=sort, tool="refund", user_id="u1", agent="critic", tier="flash")
+
+    one, all_of_them = [
+        (await ViewHandlers(platform.tables).list_jobs(asked.model_copy(update={"limit": limit}))) for limit in (1, 200)
+    ]
+
+    assert one.facets and all_of_them.facets and one.next_cursor and not all_of_them.next_cursor
+    assert {**one.facets.model_dump(), "counted_max": 0} == {**all_of_them.facets.model_dump(), "counted_max": 0}
 
 
 async def test_an_overview_counts_what_has_not_ended(platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]):

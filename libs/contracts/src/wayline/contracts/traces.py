@@ -113,6 +113,9 @@ class JobCounts(Frozen):
 
     jobs: int
     counted_max: int = Field(description="At most so many of the newest are counted: there may be more.")
+    counted_since: datetime | None = Field(
+        default=None, description="Set where older jobs were not looked at: there may be more of them."
+    )
     status: dict[str, int] = Field(default_factory=dict)
     agent: dict[str, int] = Field(default_factory=dict)
     model: dict[str, int] = Field(default_factory=dict, description="By `provider/model`.")

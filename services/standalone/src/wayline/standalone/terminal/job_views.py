@@ -273,7 +273,7 @@ def jobs_table(page: dict[str, Any]) -> RenderableType:
 
 def _counts(facets: dict[str, Any]) -> Text:
     """Return how many jobs there are, by what they are of, the most first."""
-    most = "at least " if facets["jobs"] >= facets["counted_max"] else ""
+    most = "at least " if facets["jobs"] >= facets["counted_max"] or facets.get("counted_since") else ""
     groups = (
         ", ".join(f"{name} {count}" for name, count in facets[kind].items()) for kind in ("status", "agent", "model")
     )

@@ -26,7 +26,7 @@ from wayline.store import Record, Store
 from wayline.tracing.errors import UnknownTimeZone
 from wayline.tracing.rows import NOBODY
 from wayline.tracing.views import row_views, trace_tree
-from wayline.tracing.views.job_counts import count_jobs
+from wayline.tracing.views.job_counts import count_jobs, counts_of
 from wayline.tracing.views.job_search import page_statements
 from wayline.tracing.views.spent_lately import SpentSums
 
@@ -106,7 +106,10 @@ class ViewHandlers:
                 rows = await conn.fetch(statement.sql, *statement.arguments)
                 if len(rows) > asked.limit:
                     break
-            counts = await count_jobs(conn, asked) if asked.facets else None
+            counts = None
+            if asked.facets:
+                are_all = asked.cursor is None and asked.sort != "slowest" and len(rows) <= asked.limit
+                counts = counts_of(rows) if are_all else await count_jobs(conn, asked)
         views = (row_views.job_view(row, whole=asked.whole_answers) for row in rows[: asked.limit])
         jobs = row_views.fitting(views, most_bytes=PAGE_MAX_BYTES)
         last = rows[len(jobs) - 1] if jobs and len(rows) > len(jobs) else None
