@@ -11,7 +11,8 @@ from pydantic import BaseModel
 import wayline.contracts
 from wayline.chassis import topology
 from wayline.chassis.access.clients import ANONYMOUS
-from wayline.chassis.access.permissions import IDENTITIES, Identity
+from wayline.chassis.access.identity import Identity
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.contracts.base import CATALOGUE, Frozen, Message, Request
 from wayline.contracts.events import AnyEvent
 

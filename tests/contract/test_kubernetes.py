@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from wayline.chassis import BusSettings
-from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
+from wayline.chassis.access.identity import STREAMS_ACCOUNT
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.topology import CONSUMERS
 from wayline.embedded import binaries
 from wayline.standalone.services import MEMBERS

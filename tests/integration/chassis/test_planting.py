@@ -21,7 +21,8 @@ from nats.aio.msg import Msg
 from wayline.chassis import Bus, BusSettings
 from wayline.chassis.access.accounts import covers, render_accounts
 from wayline.chassis.access.clients import ANONYMOUS, Client
-from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT, Identity
+from wayline.chassis.access.identity import STREAMS_ACCOUNT, Identity
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.declare import declare
 from wayline.contracts import headers as h
 from wayline.embedded import NatsServer, minimal_config

@@ -12,7 +12,8 @@ from typing import Any
 from pydantic import SecretStr
 
 from wayline.chassis import Bus, asks
-from wayline.chassis.access.permissions import IDENTITIES, STREAMS_ACCOUNT
+from wayline.chassis.access.identity import STREAMS_ACCOUNT
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.handling.responder import Responder
 from wayline.contracts import agent_labels as al
 from wayline.contracts import agents as a

@@ -14,15 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 from wayline.chassis.access.clients import ANONYMOUS, Client, tenant_account, tenants_of
-from wayline.chassis.access.permissions import (
-    ANSWERS_MAX,
-    ANSWERS_OF_CLIENTS_MAX,
-    ANSWERS_WITHIN,
-    IDENTITIES,
-    OWN_API,
-    STREAMS_ACCOUNT,
-    Identity,
-)
+from wayline.chassis.access.identity import OWN_API, STREAMS_ACCOUNT, Identity
+from wayline.chassis.access.permissions import ANSWERS_MAX, ANSWERS_OF_CLIENTS_MAX, ANSWERS_WITHIN, IDENTITIES
 
 SYSTEM_ACCOUNT = "SYSTEM"
 ANONYMOUS_USER = "client"

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import structlog
 from nats import errors as nats_errors
 
-from wayline.chassis.access.permissions import IDENTITIES, OWN_API
+from wayline.chassis.access.identity import OWN_API
+from wayline.chassis.access.permissions import IDENTITIES
 from wayline.chassis.concurrency.awaited_tasks import stopped
 from wayline.chassis.nats_client.bus_client import BusClient
 from wayline.chassis.running_version import running_version
