@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,9 +143,9 @@ async def set_up(root: Path, stack: AsyncExitStack) -> BenchPlatform:
     return platform
 
 
-async def start_all(platform: BenchPlatform) -> None:
-    """One after the other, so that each boot time is its own."""
-    for service in SERVICES:
+async def start_all(platform: BenchPlatform, *, services: Sequence[str] = SERVICES) -> None:
+    """Start services one after the other, so that each boot time is its own, and the floor; store the agent."""
+    for service in services:
         await platform.start(service)
     await platform.start_floor()
     config = AgentConfig(instructions=INSTRUCTIONS, tools=("get_current_time",), max_steps=STEPS_MAX, adapt_steps=False)

@@ -25,6 +25,8 @@ DECIDED_HERE = (
     r"^/openai/v1/(models|embeddings|responses/)",
 )
 """Where the gateway itself reads more than an id: one by the commit, all of them and the rest in `make faults`."""
+THE_REST = (r"^/v1/[a-i]", r"^/v1/j", r"^/v1/m", r"^/v1/[k-ln-z]", r"^/(?!v1/)")
+"""All paths, in parts that take some minutes each."""
 STREAMED_HERE = ("/openai/v1/chat/completions", "/openai/v1/responses")
 """With `stream` they follow a job, too."""
 CHECKS = (
@@ -76,7 +78,11 @@ async def test_generated_clients_get_the_names_of_the_code(gateway: Running):
 
 @pytest.mark.timeout(RUN_MAX_S + 60)
 @pytest.mark.parametrize(
-    "paths", [*(DECIDED_HERE[turn] for turn in seeds(len(DECIDED_HERE))), pytest.param("^/", marks=pytest.mark.slow)]
+    "paths",
+    [
+        *(DECIDED_HERE[turn] for turn in seeds(len(DECIDED_HERE))),
+        *(pytest.param(paths, marks=pytest.mark.slow) for paths in THE_REST),
+    ],
 )
 async def test_no_generated_request_breaks_the_api_description(
     paths: str, platform: Platform, bus: Bus, others: Others
