@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from wayline.chassis import Bus
+from wayline.telemetry import metrics
+from wayline.testkit import until
 
 from .conftest import Running
+from .story import Story
 
 JOB = {"agent": "assistant", "input": "hello"}
 JSON = {"Content-Type": "application/json"}
@@ -175,3 +178,35 @@ async def test_invalid_json_is_refused_with_its_character_position(gateway: Runn
 
     assert (answer.status_code, answer.json()["detail"]) == (422, "body: this is not JSON from character 15 on")
     assert answer.json()["errors"] == [{"field": "body", "message": "this is not JSON from character 15 on"}]
+
+
+async def test_a_body_that_is_not_sent_as_json_is_told_how(gateway: Running):
+    body = b'{"agent": "assistant", "input": "x"}'
+    sent = {
+        # What curl sends where nobody says otherwise.
+        "send `Content-Type: application/json`": {"Content-Type": "application/x-www-form-urlencoded"},
+        "send it uncompressed": {**JSON, "Content-Encoding": "gzip"},
+    }
+
+    for told, headers in sent.items():
+        answer = await gateway.client.post("/v1/jobs", content=body, headers=headers)
+        assert (answer.status_code, told in answer.json()["detail"]) == (422, True)
+
+
+async def test_head_is_answered_as_get_without_a_body(gateway: Running, bus: Bus):
+    await Story(bus, "default", "j1").tell(steps=1)
+    paths = ("/health/live", "/v1/jobs/j1", "/v1/jobs/j1/events", "/v1/events", "/v1/nothing")
+
+    for path in paths:
+        answer = await gateway.client.head(path)
+        assert (answer.status_code, answer.content) == (404 if path == "/v1/nothing" else 200, b""), path
+    assert (await gateway.client.head("/v1/jobs/j1")).headers["content-length"] != "0"
+    await until(lambda: metrics.event_streams._value.get() == 0, why="the streams to end")
+
+
+async def test_an_unknown_address_says_where_addresses_are_listed(gateway: Running):
+    lost = await gateway.client.get("/v1/jobs/")
+    openai = await gateway.client.post("/openai/chat/completions", json={})
+
+    assert "nothing is at GET /v1/jobs/: /docs lists all" in lost.json()["detail"]
+    assert "ends with /openai/v1" in openai.json()["error"]["message"]

@@ -75,6 +75,9 @@ async def test_last_event_id_goes_on_exactly_there(gateway: Running, bus: Bus):
     by_query = await gateway.client.get("/v1/jobs/j1/events?after=7", headers={"Accept": "application/json"})
 
     assert heard == ["8", "9", "10"]
+    # What some clients send before they have seen any event.
+    fresh = await gateway.client.get("/v1/jobs/j1/events", headers={"Last-Event-ID": ""})
+    assert fresh.text.startswith("event: job.submitted")
     assert [event["seq"] for event in by_query.json()] == [8, 9, 10]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from decimal import Decimal
 
 import openai
@@ -11,6 +12,7 @@ import pytest
 
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
+from wayline.testkit.media import png
 
 from .conftest import AGENT, Doors, held
 
@@ -439,6 +441,8 @@ async def test_tools_that_cannot_be_heeded_are_refused_by_name(doors: Doors):
         ({"tools": [{"type": "custom", "custom": {"name": "x"}}]}, "tools.0.type"),
         ({"tools": [WEATHER, taken]}, "tools.1.function.name"),
         ({"tools": [wrong]}, "tools"),
+        ({"tools": [WEATHER, WEATHER]}, "tools.1"),
+        ({"tools": [{"type": "function", "name": "weather"}]}, "tools.0.function"),
     ]
     refused = []
     async with doors.client() as client:
@@ -452,3 +456,39 @@ async def test_tools_that_cannot_be_heeded_are_refused_by_name(doors: Doors):
     assert {status for status, _ in refused} <= {400, 422}
     assert none.choices[0].message.content == "Yes."
     assert "weather" not in str(doors.chat.calls[-1][1].get("tools"))
+
+
+async def test_an_input_that_is_too_long_has_openais_code(doors: Doors):
+    error = {"message": "This model's maximum context length is 8192 tokens", "code": "context_length_exceeded"}
+    doors.answers(Say(status=400, error=error))
+
+    async with doors.client() as client:
+        with pytest.raises(openai.BadRequestError) as refused:
+            await client.chat.completions.create(model=AGENT, messages=QUESTION)
+
+    assert (refused.value.code, refused.value.param) == ("context_length_exceeded", "messages")
+
+
+async def test_forms_that_other_clients_send_are_taken(doors: Doors):
+    pixel = f"data:image/png;base64,{base64.b64encode(png(8, 8)).decode()}"
+    said: list[dict[str, object]] = [
+        {"role": "user", "content": "Is it so?"},
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "No."}]},
+        {"role": "user", "content": [{"type": "text", "text": "See."}, {"type": "image_url", "image_url": pixel}]},
+    ]
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    doors.answers('{"n": 7}')
+
+    answer = await doors.http.post(
+        "/openai/v1//chat/completions/",
+        json={"model": AGENT, "messages": said, "response_format": {"type": "json_schema", "schema": schema}},
+    )
+    wrong = await doors.http.post(
+        "/openai/v1/chat/completions",
+        json={"model": AGENT, "messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
+    )
+
+    assert answer.json()["choices"][0]["message"]["content"] == '{"n": 7}'
+    assert "Hm." not in str(doors.messages()) and "No." in str(doors.messages())
+    assert "required" in str(doors.chat.calls[-1][1])
+    assert wrong.json()["error"]["param"] == "messages.0.content.parts.0.text"

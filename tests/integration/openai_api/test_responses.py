@@ -120,7 +120,13 @@ async def test_what_a_response_cannot_be_is_refused_by_name(doors: Doors):
         with pytest.raises(openai.NotFoundError):
             await client.responses.retrieve("resp_nothing")
 
-    assert (stored.value.param, tools.value.param) == ("store", "tools.0.type")
+        with pytest.raises(openai.BadRequestError) as included:
+            await client.responses.create(model=AGENT, input="Yes?", include=["message.output_text.logprobs"])
+        # Agents' clients ask for thinking that they could send again; no answer here has any.
+        taken = await client.responses.create(model=AGENT, input="Yes?", include=["reasoning.encrypted_content"])
+
+    assert (stored.value.param, tools.value.param, included.value.param) == ("store", "tools.0.type", "include")
+    assert taken.status == "completed"
 
 
 async def test_a_response_fits_its_schema_or_has_failed(doors: Doors):

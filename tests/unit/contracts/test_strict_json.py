@@ -66,3 +66,9 @@ def test_what_could_not_be_written_again_is_refused(text: str | bytes):
 
 def test_brackets_in_texts_do_not_count_as_depth():
     assert read_json(json.dumps(["[" * 1_000])) == ["[" * 1_000]
+
+
+def test_a_byte_order_mark_is_passed_over_and_utf_16_named():
+    assert read_json(b'\xef\xbb\xbf{"a":1}') == read_json('\ufeff{"a":1}') == {"a": 1}
+    with pytest.raises(NotStrictJson, match="UTF-16: send UTF-8"):
+        read_json('{"a":1}'.encode("utf-16"))

@@ -15,6 +15,7 @@ INTEGER_MIN = -(2**63)
 INTEGER_MAX = 2**64 - 1
 """The integers that every reader and writer of a body keeps as they are."""
 
+_UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _PLACE = re.compile(r"at line (\d+) column (\d+)")
 _OPENING = re.compile(r"[\[{]")
 _LONG_NUMBER = re.compile(r"[0-9]{19}|[eE][+]?[0-9]{3}")
@@ -35,6 +36,10 @@ class NotStrictJson(json.JSONDecodeError):
 
 def read_json(text: str | bytes) -> Any:
     """Return the value of a text. Raises NotStrictJson, also where the value is too deep or cannot be kept exactly."""
+    # Editors and shells of Windows begin files with a byte order mark.
+    text = text.removeprefix("\ufeff") if isinstance(text, str) else text.removeprefix(b"\xef\xbb\xbf")
+    if isinstance(text, bytes) and text.startswith(_UTF16):
+        raise NotStrictJson("it is UTF-16: send UTF-8")
     try:
         value = from_json(text, allow_inf_nan=False)
         whole = text if isinstance(text, str) else text.decode()

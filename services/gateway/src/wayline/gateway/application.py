@@ -64,6 +64,7 @@ from wayline.gateway.handlers.tools import (
     tool_page,
     tools,
 )
+from wayline.gateway.head_requests import HeadRequests
 from wayline.gateway.openapi import describe
 from wayline.gateway.page_access import PageAccess
 from wayline.gateway.request_middleware import PROBED, RequestMiddleware
@@ -154,7 +155,7 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.search_turns = traces.search_turns()
     problem_answers.install(app)
     doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
-    return RequestMiddleware(doors, access_log=gateway.settings.access_log)
+    return RequestMiddleware(HeadRequests(doors), access_log=gateway.settings.access_log)
 
 
 def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastAPI:

@@ -133,6 +133,11 @@ class Follower:
         return True
 
 
+def none_if_empty(last_event_id: Any) -> Any:
+    """Return a `Last-Event-ID`, or None for an empty one, which some clients send before they have seen any event."""
+    return None if last_event_id == "" else last_event_id
+
+
 def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
     """Return one event with its `seq` as id, a delta, progress or a place in the queue without one, or a heartbeat."""
     if item is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -30,6 +31,7 @@ MEDIA_TYPE = "application/problem+json"
 ERRORS_MAX = 50
 """Wrong fields named in one answer."""
 
+_JSON = re.compile(r"\s*application/([^;]+\+)?json\s*(;|$)", re.IGNORECASE)
 _CODES = {
     400: "bad_request",
     404: "not_found",
@@ -136,9 +138,10 @@ def install(app: FastAPI) -> None:
             # The router knows only the methods of the first route that has this path.
             methods = methods_of(app.routes, getattr(request.scope.get("route"), "path_format", ""))
             headers["Allow"] = ", ".join(sorted(methods)) or headers.get("Allow", "")
-        return problem_response(
-            status_problem(error.status_code, error.detail), headers=headers, instance=request.url.path
-        )
+        detail = error.detail
+        if error.status_code == 404 and detail == HTTPStatus(404).phrase:
+            detail = _no_address(request.method, request.url.path)
+        return problem_response(status_problem(error.status_code, detail), headers=headers, instance=request.url.path)
 
     app.add_exception_handler(WaylineError, _on_known)
     app.add_exception_handler(RequestValidationError, _on_validation)
@@ -146,6 +149,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(PostgresUnavailable, _on_postgres)
     app.add_exception_handler(Exception, _on_anything)
+
+
+def _no_address(method: str, path: str) -> str:
+    """Return what is told of a path that no route has."""
+    if path.startswith(PREFIX):
+        where = "the base URL of OpenAI's clients ends with /openai/v1 here, and docs/openai.md lists what it has"
+    else:
+        where = "/docs lists all addresses, none of which ends with a slash"
+    return f"nothing is at {method[:20]} {path[:200]}: {where}"
 
 
 def methods_of(routes: Iterable[BaseRoute], path_format: str) -> set[str]:
@@ -172,8 +184,15 @@ async def _on_known(request: Request, error: Exception) -> Response:
 
 async def _on_validation(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    errors = error.errors()
+    if [tuple(e["loc"]) for e in errors] == [("body",)] and errors[0]["type"] != "missing":
+        sent = request.headers.get("content-type", "")
+        if not _JSON.match(sent):
+            # Its bytes were not read as JSON, which says nothing of what they are.
+            message = f"it is not sent as JSON but as {sent[:80]!r}: send `Content-Type: application/json`"
+            return invalid([WrongField(field="body", message=message)], instance=request.url.path)
     return invalid(
-        [_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in error.errors()],
+        [_no_json(e) if e["type"] == "json_invalid" else _wrong_field(e) for e in errors],
         instance=request.url.path,
     )
 

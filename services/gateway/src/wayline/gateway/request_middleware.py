@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -11,6 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wayline.gateway.keys import IDENTITY, RATE_LIMITS, Caller
+from wayline.gateway.openai.error_shape import PREFIX
 from wayline.gateway.problem_answers import problem_response, status_problem
 from wayline.telemetry import headers_of, metrics
 
@@ -21,6 +23,7 @@ PROBED = ("/health/", "/metrics")
 DRAIN_MAX_BYTES = 128 * 1024 * 1024
 """Read and thrown away of a body that was refused: a client still sending would not see the answer otherwise."""
 
+_SLASHES = re.compile("/{2,}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _W3C = frozenset({b"traceparent", b"tracestate", b"baggage"})
 
@@ -38,6 +41,9 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["path"].startswith(PREFIX):
+            # A base URL that ends with a slash doubles it in many clients.
+            scope["path"] = _SLASHES.sub("/", scope["path"]).rstrip("/")
         answer = _Answer(scope, receive, send)
         started = time.perf_counter()
         try:

@@ -9,13 +9,18 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 
-from wayline.contracts.strict_json import read_json
+from wayline.contracts.strict_json import NotStrictJson, read_json
 
 
 class StrictRequest(Request):
     """A request whose JSON has no NaN, no half surrogate pair and no deep nesting, which Python's reader accepts."""
 
     async def json(self) -> Any:
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding not in ("", "identity"):
+            raise NotStrictJson(
+                f"it is sent with Content-Encoding {encoding[:40]!r}: send it uncompressed, without that"
+            )
         return read_json(await self.body())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag, model_validator
 
 from wayline.contracts.jobs.submission import HISTORY_MESSAGES_MAX
 from wayline.contracts.models import Effort
@@ -21,6 +21,12 @@ class ImageUrl(BaseModel):
     """An image by its address: `https://…`, or a `data:` URL."""
 
     url: str = Field(min_length=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _by_itself(cls, value: Any) -> Any:
+        # As a Responses request has it, and many clients of either.
+        return {"url": value} if isinstance(value, str) else value
 
 
 class SentFile(BaseModel):
@@ -41,6 +47,11 @@ class ContentPart(BaseModel):
     file: SentFile | None = None
 
 
+def form_of(content: Any) -> str:
+    """Return which form of a message's content is meant, so that what is wrong with it is told of that form alone."""
+    return "parts" if isinstance(content, list) else "text"
+
+
 class FunctionCall(BaseModel):
     """What a call of a tool said."""
 
@@ -59,7 +70,13 @@ class ChatMessageBody(BaseModel):
     """A message of the conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | Annotated[list[ContentPart], Field(max_length=PARTS_MAX)] | None = None
+    content: (
+        Annotated[
+            Annotated[str, Tag("text")] | Annotated[list[ContentPart], Field(max_length=PARTS_MAX), Tag("parts")],
+            Discriminator(form_of),
+        ]
+        | None
+    ) = None
     tool_calls: list[SaidToolCall] | None = None
     tool_call_id: str | None = None
 
@@ -76,6 +93,9 @@ class ResponseFormat(BaseModel):
 
     type: Literal["text", "json_object", "json_schema"]
     json_schema: JsonSchemaFormat | None = None
+    schema_: dict[str, Any] | None = Field(
+        default=None, alias="schema", description="The same beside `type`, as other servers take it."
+    )
 
 
 class ToolBody(BaseModel):

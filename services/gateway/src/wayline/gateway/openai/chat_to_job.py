@@ -22,6 +22,8 @@ SESSION: Final = "session_id"
 BEGUN_BY_ASSISTANT: Final = "The conversation begins with the assistant's words."
 RESULT: Final = "The application has run {name}({arguments}) for you. Its result:\n{result}"
 OBJECT: Final[dict[str, Any]] = {"type": "object"}
+THINKING: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+"""Parts with what a model thought, which are not told again."""
 _INSTRUCTING: Final = frozenset({"system", "developer"})
 
 
@@ -43,7 +45,8 @@ class Parts:
         """Return the parts of a message. Raises UnsupportedParameter."""
         if content is None or isinstance(content, str):
             return (TextPart(text=content),) if content else ()
-        found = (self._part(part, param=f"{param}.{place}") for place, part in enumerate(content))
+        told = ((place, part) for place, part in enumerate(content) if part.type not in THINKING)
+        found = (self._part(part, param=f"{param}.{place}") for place, part in told)
         return tuple(part for part in found if not isinstance(part, TextPart) or part.text)
 
     def _part(self, part: ContentPart, *, param: str) -> Part:
@@ -98,7 +101,7 @@ def chat_to_job(body: ChatBody, *, tenant: str, user_id: str | None, session_id:
     last = next((at for at in range(len(body.messages) - 1, -1, -1) if body.messages[at].role == "user"), None)
     after = () if last is None else body.messages[last + 1 :]
     if last is None or any(message.role not in _INSTRUCTING for message in after):
-        raise UnsupportedParameter("messages", "the last word is the user's", code="invalid_messages")
+        raise UnsupportedParameter("messages", "end them with a message of the user", code="invalid_messages")
     parts = Parts()
     said = parts.of(body.messages[last].content, param=f"messages.{last}.content")
     if not said:
@@ -167,6 +170,4 @@ def schema_of(wanted: ResponseFormat | None) -> dict[str, Any] | None:
     """Return the JSON Schema that an answer is to fit; None: it is text."""
     if wanted is None or wanted.type == "text":
         return None
-    if wanted.type == "json_object" or wanted.json_schema is None:
-        return OBJECT
-    return wanted.json_schema.schema_ or OBJECT
+    return (wanted.json_schema.schema_ if wanted.json_schema else None) or wanted.schema_ or OBJECT

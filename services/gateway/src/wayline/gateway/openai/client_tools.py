@@ -72,6 +72,9 @@ def tool_options(
     if len(functions) > CLIENT_TOOLS_MAX:
         raise UnsupportedParameter("tools", f"at most {CLIENT_TOOLS_MAX} are taken")
     tools = tuple(_tool(place, kind, spec) for place, (kind, spec) in enumerate(functions))
+    names = [tool.name for tool in tools]
+    if (again := next((place for place, name in enumerate(names) if name in names[:place]), None)) is not None:
+        raise UnsupportedParameter(f"tools.{again}", f"another tool is named {names[again]!r}")
     if choice not in (None, "auto", "none"):
         # Whether a model calls a tool is its own to say: nothing here could force it with every provider.
         raise UnsupportedParameter("tool_choice", "send auto or none: an agent's model chooses for itself")
@@ -82,6 +85,10 @@ def tool_options(
 
 
 def _tool(place: int, kind: str, spec: FunctionSpec | None) -> ClientTool:
+    if kind == FUNCTION and spec is None:
+        raise UnsupportedParameter(
+            f"tools.{place}.function", "a tool of type function has its name and parameters in it"
+        )
     if kind != FUNCTION or spec is None:
         raise UnsupportedParameter(f"tools.{place}.type", f"a tool {kind!r} is not known here: give it to the agent")
     try:

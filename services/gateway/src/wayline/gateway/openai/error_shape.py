@@ -21,6 +21,8 @@ _CODES: Final = {
     "unknown_agent": "model_not_found",
     "unknown_label": "model_not_found",
     "unauthorized": "invalid_api_key",
+    "input_too_long": "context_length_exceeded",
+    "context_too_long": "context_length_exceeded",
 }
 """The names that OpenAI's clients know, by ours."""
 _PARAMS: Final = {
@@ -28,10 +30,14 @@ _PARAMS: Final = {
     "unknown_label": "model",
     "invalid_output_schema": "response_format",
     "input_too_long": "messages",
+    "context_too_long": "messages",
     "client_tools_refused": "tools",
 }
 _BAD_REQUESTS: Final = frozenset(
-    {"input_too_long", "invalid_output_schema", "model_unfit", "unknown_document", "client_tools_refused"}
+    {
+        *("input_too_long", "context_too_long", "invalid_output_schema"),
+        *("model_unfit", "unknown_document", "client_tools_refused"),
+    }
 )
 _UNPAID: Final = frozenset({"budget_exhausted", "budget_too_small", "price_unknown"})
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from wayline.gateway.errors import UnsupportedParameter
 
 NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
+    "include": (),
     "n": (1,),
     "logprobs": (False,),
     "top_logprobs": (0,),
@@ -21,7 +22,6 @@ NEUTRAL: Final[Mapping[str, tuple[Any, ...]]] = {
     "moderation": (),
     "functions": ([],),
     "function_call": ("none", "auto"),
-    "include": ([],),
     "max_tool_calls": (),
     "prompt": (),
     "truncation": ("disabled", "auto"),
@@ -39,6 +39,13 @@ PASSED_OVER: Final = frozenset(
     }
 )
 """Hints that an agent does without: how it samples and what it caches is its own."""
+INCLUDABLE: Final = frozenset(
+    {
+        *("reasoning.encrypted_content", "web_search_call.results", "web_search_call.action.sources"),
+        *("file_search_call.results", "code_interpreter_call.outputs", "computer_call_output.output.image_url"),
+    }
+)
+"""Values of `include` that ask for more of items which no answer here has."""
 _WHY: Final = {
     "n": "a job has one answer",
     "functions": "send them as `tools`",
@@ -52,6 +59,8 @@ def refuse_unsupported(fields: Mapping[str, Any], *, also: Collection[str] = ())
     """Pass for fields that change nothing here. Raises UnsupportedParameter. `also`: more that are passed over."""
     for name, value in fields.items():
         if value is None or name in PASSED_OVER or name in also:
+            continue
+        if name == "include" and isinstance(value, list) and INCLUDABLE.issuperset(map(str, value)):
             continue
         if name not in NEUTRAL:
             raise UnsupportedParameter(name, "it is not known here", code="unknown_parameter")

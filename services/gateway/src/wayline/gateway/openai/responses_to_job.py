@@ -49,7 +49,7 @@ def responses_to_job(
         raise UnsupportedParameter(f"input.{wrong}.type", f"an item {items[wrong].type!r} cannot be given to an agent")
     items = [item for item in items if item.type != REASONING]
     if not items or items[-1].type != "message" or items[-1].role != "user":
-        raise UnsupportedParameter("input", "the last word is the user's", code="invalid_input")
+        raise UnsupportedParameter("input", "end it with a message of the user", code="invalid_input")
     parts, messages = Parts(), [_message(item) for item in items]
     said = parts.of(messages[-1].content, param="input")
     if not said:

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse
+from pydantic import BeforeValidator
 
-from wayline.gateway.event_streams import UNBUFFERED
+from wayline.gateway.event_streams import UNBUFFERED, none_if_empty
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, acting_as
 from wayline.gateway.openapi import event_stream, fails
 from wayline.gateway.shapes.tenant_events import EventFilter, TenantEvent
@@ -36,6 +37,7 @@ async def get_tenant_events(
     query: Annotated[EventFilter, Query()],
     last_event_id: Annotated[
         str | None,
+        BeforeValidator(none_if_empty),
         Header(
             pattern=r"^\d{1,16}(\.\d{1,6})?$",
             description="The `id` that this client saw last: what happened since is told first, for an hour.",

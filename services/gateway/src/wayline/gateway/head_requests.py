@@ -1,0 +1,31 @@
+"""HEAD: answered as GET is, without the body."""
+
+from __future__ import annotations
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+class HeadRequests:
+    """Middleware that answers HEAD, which probes and link checkers send, wherever there is GET."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        answered = False
+
+        async def head_only(message: Message) -> None:
+            nonlocal answered
+            if answered:
+                # A stream ends by itself: the server tells it that its client has left.
+                return
+            if message["type"] == "http.response.body":
+                answered = True
+                message = {"type": "http.response.body", "body": b"", "more_body": False}
+            await send(message)
+
+        # A copy: the server leaves the body out by the method of its own.
+        await self._app({**scope, "method": "GET"}, receive, head_only)
