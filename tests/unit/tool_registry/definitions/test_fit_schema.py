@@ -166,6 +166,45 @@ def test_an_older_draft_is_told_in_the_words_of_the_newest():
     assert compile_schema(fitted.schema).problems({shown: "x", "pair": ["a", 1], "n": 2}) == []
 
 
+SLIPS: dict[str, tuple[Any, Any]] = {
+    "null for nothing, as Go writes it": ({"properties": None, "required": None, "enum": None}, {}),
+    "a list for an empty map, as PHP writes it": ({"properties": [], "$defs": []}, {"properties": {}, "$defs": {}}),
+    "required at each property, as in the third draft": (
+        {"properties": {"a": {"type": "string", "required": True}, "b": {"required": False}}, "required": ["b"]},
+        {"properties": {"a": {"type": "string"}, "b": {}}, "required": ["b", "a"]},
+    ),
+    "any type": (
+        {"properties": {"a": {"type": "any"}, "b": {"type": ["any", "null"]}}},
+        {"properties": {"a": {}, "b": {}}},
+    ),
+    "a language's own type": (
+        {"properties": {"a": {"type": "STRING"}, "b": {"type": "int"}, "c": {"type": ["Float", "null"]}}},
+        {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": ["number", "null"]}}},
+    ),
+    "nullable, as in OpenAPI": (
+        {"properties": {"a": {"type": "string", "enum": ["x"], "nullable": True}}},
+        {"properties": {"a": {"type": ["string", "null"], "enum": ["x", None]}}},
+    ),
+    "counts that are none": ({"minProperties": -1, "maxProperties": "9"}, {}),
+    "null where it is a value": ({"properties": {"a": {"const": None}}}, {"properties": {"a": {"const": None}}}),
+}
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_a_common_slip_of_a_schema_leaves_no_tool_out(slip: str):
+    written, meant = SLIPS[slip]
+    fitted = fit_schema(written).schema
+
+    assert fitted == meant
+    assert compile_schema(fitted)
+
+
+def test_a_schema_that_php_writes_empty_takes_no_arguments():
+    tool = read_tool({"name": "a", "inputSchema": []})
+
+    assert not isinstance(tool, str) and tool.input_schema == {"type": "object", "properties": {}}
+
+
 @pytest.mark.parametrize("names", [("查找", "删除"), ("поиск", "search"), ("größe", "gr__e")])
 def test_names_in_another_script_stay_apart(names: tuple[str, str]):
     tools = [tool for name in names if not isinstance(tool := read_tool({"name": name}), str)]

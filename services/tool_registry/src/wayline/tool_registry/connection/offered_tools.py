@@ -82,7 +82,9 @@ def read_tool(raw: Any) -> Tool | str:
 
     if not isinstance(raw, dict) or not isinstance(raw.get("name"), str):
         return "it has no name"
-    whole = raw if raw.get("inputSchema") is not None else {**raw, "inputSchema": {"type": "object", "properties": {}}}
+    # PHP writes an empty map as a list.
+    none = raw.get("inputSchema") in (None, [])
+    whole = {**raw, "inputSchema": {"type": "object", "properties": {}}} if none else raw
     if not isinstance(whole["inputSchema"], dict):
         return "its inputSchema is not an object"
     try:

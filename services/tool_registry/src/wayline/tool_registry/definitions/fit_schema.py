@@ -16,6 +16,7 @@ from wayline.schemas import UnsupportedPattern, compile_pattern
 from wayline.schemas.compile import OLD_DRAFTS
 from wayline.schemas.limits import PATTERN_REFUSED_SIZE, PATTERNS_SIZE_MAX
 from wayline.schemas.references import LISTED, NAMED, ONE, References
+from wayline.tool_registry.definitions.schema_slips import without_slips
 
 PARAMETER_MAX = 64
 """Characters of a parameter's name that every provider takes."""
@@ -81,7 +82,7 @@ class _Fitting:
         if self._old and "$ref" in schema:
             schema = {keyword: value for keyword, value in schema.items() if keyword in _BESIDE_OLD_REFERENCES}
         fitted: dict[str, Any] = {}
-        for keyword, value in _modern(schema).items():
+        for keyword, value in _modern(without_slips(schema)).items():
             if self._is_kept(keyword, value):
                 fitted[keyword] = self._fit_keyword(keyword, value)
         properties = fitted.get("properties")
