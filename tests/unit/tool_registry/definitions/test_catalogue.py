@@ -74,14 +74,24 @@ def test_hints_propose_an_effect_where_none_is_declared(hints, settings, propose
 
 
 def test_a_tool_that_cannot_be_used_is_left_out():
-    offered = [Offered("a.b"), Offered("a_b"), Offered("a.b"), Offered("bad", input_schema={"type": 7})]
+    offered = [Offered("a.b"), Offered("a.b"), Offered("bad", input_schema={"type": 7})]
 
     admitted = admit_all(offered, server(), Arguments(), retry_after_s=())
 
     assert {name: tool.offered_as for name, tool in admitted.tools.items()} == {"bank__a_b": "a.b"}
-    assert admitted.left_out.keys() == {"a_b", "bad"}
-    assert admitted.left_out["a_b"] == "its name here would be bank__a_b, which is that of 'a.b'"
+    assert admitted.left_out.keys() == {"bad"}
     assert admitted.left_out["bad"].startswith("its schema cannot be used ($.type: 7 is not")
+
+
+def test_tools_whose_names_become_one_are_all_offered():
+    names = ["ns.x", "ns/x", "ns:x", "ns_x"]
+
+    admitted = admit_all([Offered(name) for name in names], server(), Arguments(), retry_after_s=())
+
+    assert admitted.left_out == {}
+    assert [tool.offered_as for tool in admitted.tools.values()] == names
+    assert admitted.tools["bank__ns_x"].offered_as == "ns.x"
+    assert all(name == tool.name and len(name) <= 64 for name, tool in admitted.tools.items())
 
 
 def test_a_tools_own_settings_win_over_its_servers():

@@ -159,11 +159,16 @@ def admit_all(
     retry_after_s: tuple[float, ...],
     prefix: bool = True,
 ) -> AdmittedTools:
-    """Take a server's tools in; one whose schema cannot be used, or whose name here is another's, is left out."""
+    """Take a server's tools in; one whose schema cannot be used is left out.
+
+    Of tools whose names become one here, the first has that name, and the others have a hash in theirs.
+    """
     found: dict[str, Tool] = {}
     left_out: dict[str, str] = {}
     for one in offered:
         tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)
+        if tool.name in found and found[tool.name].offered_as != one.name:
+            tool = _with_own_hash(tool, one.name)
         if problem := _problem(tool, found, arguments):
             log.warning("tool left out", server=server.name, tool=one.name, why=problem)
             left_out[one.name] = problem
@@ -171,6 +176,12 @@ def admit_all(
             details = tool_details(one, arguments, trusted=server.trusted)
             found.setdefault(tool.name, replace(tool, details=details))
     return AdmittedTools(found, left_out)
+
+
+def _with_own_hash(tool: Tool, offered_as: str) -> Tool:
+    """Return a tool by a name here that no other name of its server becomes."""
+    name = with_hash(tool.name, offered_as, at_most=NAME_MAX)
+    return replace(tool, definition=tool.definition.model_copy(update={"name": name}))
 
 
 def _problem(tool: Tool, found: Mapping[str, Tool], arguments: Arguments) -> str | None:

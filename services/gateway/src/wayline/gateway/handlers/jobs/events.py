@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from fastapi.sse import EventSourceResponse
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from wayline.gateway.event_streams import UNBUFFERED, as_list, none_if_empty
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader
@@ -47,9 +47,9 @@ async def get_events(
     caller: Reader,
     after: Annotated[int, Query(ge=0, le=SEQ_MAX, description="Only events past this `seq`.")] = 0,
     last_event_id: Annotated[
-        int | None,
+        Annotated[int, Field(ge=0, le=SEQ_MAX)] | None,
         BeforeValidator(none_if_empty),
-        Header(ge=0, le=SEQ_MAX, description="The same, as an EventSource sends it when it comes back."),
+        Header(description="The same, as an EventSource sends it when it comes back."),
     ] = None,
     progress: Annotated[
         bool, Query(description="Say between the events also what the job does, for a user interface.")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response
 from fastapi.sse import EventSourceResponse
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 from wayline.gateway.event_streams import UNBUFFERED, none_if_empty
 from wayline.gateway.handlers.shared.dependencies import GatewayDependency, Reader, acting_as
@@ -36,12 +36,9 @@ async def get_tenant_events(
     caller: Reader,
     query: Annotated[EventFilter, Query()],
     last_event_id: Annotated[
-        str | None,
+        Annotated[str, Field(pattern=r"^\d{1,16}(\.\d{1,6})?$")] | None,
         BeforeValidator(none_if_empty),
-        Header(
-            pattern=r"^\d{1,16}(\.\d{1,6})?$",
-            description="The `id` that this client saw last: what happened since is told first, for an hour.",
-        ),
+        Header(description="The `id` that this client saw last: what happened since is told first, for an hour."),
     ] = None,
 ) -> Response:
     """Follow what happens to all jobs of the tenant, from now on, without end.
