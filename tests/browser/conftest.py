@@ -38,7 +38,7 @@ FLAGS = (
     *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"),
     *("--disable-sync", "--no-first-run", "--disable-dev-shm-usage"),
 )
-WAIT_MS = 20_000
+WAIT_MS = 60_000
 AXE = Path(__file__).with_name("vendor") / "axe-4.14.1.min.js"
 SERIOUS = ("serious", "critical")
 CSP_REPORTS = (

@@ -55,6 +55,7 @@ async def measure(home: Path, rounds: int) -> str:
     load = os.getloadavg()[0]
     async with opened(home) as bench:
         pages = [
+            (Measured("Keys, the smallest page, once more", ""), "/keys", {"warm": True}),
             (Measured("Home, nothing cached", "paint 100, 150 kB"), "/", {}),
             (Measured("Home, once more", "paint 100, 40 kB"), "/", {"warm": True}),
             (

@@ -12,6 +12,7 @@ from wayline.console.pages.budgets import Draft, NotANumber
 from wayline.console.pages.costs import DAYS, GROUPS, TEMPLATE, Asked, Costs, read
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job_search import parse
+from wayline.console.render.budget_bar import used_of
 from wayline.console.render.environment import Templates
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -84,9 +85,9 @@ async def test_a_bar_leads_to_the_jobs_it_is_of():
 
 
 async def test_a_budgets_parts_fill_its_bar_and_no_more():
-    found, html = await page_of(Asked(), None)
+    _, html = await page_of(Asked(), None)
 
-    assert found.used(BUDGET) == {"spent_usd": 600, "reserved_usd": 300, "unsettled_usd": 100}
+    assert used_of(BUDGET) == {"spent_usd": 600, "reserved_usd": 300, "unsettled_usd": 100}
     assert "50 % reached" in html and re.search(r"waiting:budget\">4 jobs", html)
 
 

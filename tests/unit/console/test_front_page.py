@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -10,7 +11,16 @@ import pytest
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.front_page import TEMPLATE, read
+from wayline.console.pages.front_page import (
+    SERVICES_TEMPLATE,
+    TEMPLATE,
+    FrontPage,
+    Lately,
+    ServiceState,
+    read,
+    read_lately,
+    services_of,
+)
 from wayline.console.render.environment import Templates
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -23,8 +33,15 @@ ANSWERS: dict[str, Any] = {
     "/health/ready": {"needs": {"bus": "ok", "postgres": "<b>away</b>"}},
     "/v1/costs": {"rows": [{"group": {"day": "2026-04-30"}, "cost_usd": "0.5", "calls": 2}]},
     "/v1/mcp/servers": {"servers": [{"quarantined": 1}, {"quarantined": 0}]},
+    "/v1/budgets": {"budgets": [], "job_budget_usd": None},
     "/v1/pauses": {"pauses": [{"kind": "lane", "name": "batch\u202e", "since": "2026-04-30T22:00:00Z"}]},
 }
+
+
+def shown(page: FrontPage, lately: Lately, frame: Frame = FRAME) -> str:
+    """Return Home's parts as HTML."""
+    parts = (("first", page), ("lately", lately))
+    return b"".join(Templates().region(TEMPLATE, name, page=one, frame=frame) for name, one in parts).decode()
 
 
 class Api:
@@ -32,17 +49,19 @@ class Api:
 
     def __init__(self, *refused: str) -> None:
         self.refused = refused
+        self.answers = ANSWERS
 
     async def get(self, path: str, **_: Any) -> Any:
         if path in self.refused:
             raise ApiError("not with this key", code="forbidden", status=403)
-        return ANSWERS[path]
+        return self.answers[path]
 
 
 @pytest.mark.parametrize("refused", [(), ("/health/ready", "/v1/costs", "/v1/mcp/servers", "/v1/pauses")])
 async def test_home_shows_what_needs_a_person(refused: tuple[str, ...]):
-    page = await read(cast(Client, Api(*refused)), "http://127.0.0.1:8080", now=NOW)
-    html = Templates().render(TEMPLATE, page=page, frame=FRAME).decode()
+    api = cast(Client, Api(*refused))
+    page, lately = await read(api, "http://127.0.0.1:8080"), await read_lately(api, now=NOW)
+    html = shown(page, lately)
     needs = [(need.number, need.address) for need in page.needs(NOW)]
 
     paused = "/jobs?s=status:parked+waiting:pause"
@@ -57,4 +76,41 @@ async def test_home_shows_what_needs_a_person(refused: tuple[str, ...]):
 
 async def test_home_says_where_nothing_can_be_read():
     with pytest.raises(ApiError):
-        await read(cast(Client, Api("/v1/overview")), "http://127.0.0.1:8080", now=NOW)
+        await read(cast(Client, Api("/v1/overview")), "http://127.0.0.1:8080")
+
+
+def budget(name: str, spent: str, window: str = "month") -> dict[str, Any]:
+    """Return a budget of ten dollars."""
+    money = {"limit_usd": "10", "spent_usd": spent, "reserved_usd": "1", "unsettled_usd": "0", "left_usd": "2"}
+    return {"name": name, "window": window, "agent": None, "user_id": None, "hard": True, "raised": [], **money}
+
+
+async def test_home_shows_budgets_that_are_not_near_their_limit():
+    found = [budget("small<", "1"), budget("large", "7"), budget("each", "0", "job")]
+    api = Api()
+    api.answers = {**ANSWERS, "/v1/budgets": {"budgets": found}}
+    page = await read(cast(Client, api), "http://127.0.0.1:8080")
+    html = shown(page, Lately([], {}))
+
+    assert [one["name"] for one in page.budgets] == ["large", "small<"]
+    assert "$7.00 spent and $1.00 held of $10.00" in html and "small&lt;" in html and "each job" not in html
+
+
+def test_home_shows_each_service_by_its_processes():
+    one = {"service": "executor", "version": "1", "needs": {"bus": "ok"}, "ready": True, "in_hand": 3}
+    other = {**one, "version": "2", "needs": {"bus": "<away>"}, "ready": False, "drained_at": None}
+    states = services_of([{**one, "drained_at": None}, other], ["tool_registry"])
+    html = Templates().render(SERVICES_TEMPLATE, services=states, frame=FRAME).decode()
+
+    assert states == [
+        ServiceState("tool_registry", 0, 0, 0, [], []),
+        ServiceState("executor", 1, 2, 6, ["1", "2"], ["bus: <away>"]),
+    ]
+    assert "1 of 2" in html and "bus: &lt;away&gt;" in html and "no process answers" in html
+
+
+@pytest.mark.parametrize(("scopes", "asked"), [(["read"], False), (["read", "operator"], True)])
+def test_services_are_asked_for_with_an_operators_key(scopes: list[str], asked: bool):
+    html = shown(FrontPage(OVERVIEW, [], ""), Lately([], {}), replace(FRAME, me={**ME, "scopes": scopes}))
+
+    assert ('data-later="/home/services"' in html) is asked

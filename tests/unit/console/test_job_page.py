@@ -13,7 +13,7 @@ from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
-from wayline.console.render.waterfall import ROWS_MAX
+from wayline.console.render.waterfall import ROWS_FIRST, ROWS_MAX
 from wayline.contracts.jobs import JobView, QueuePlace, Status, Waiting
 from wayline.contracts.progress import Progress
 
@@ -87,12 +87,14 @@ class Answers:
         self._logs.append([*self._logs[0], {"type": "job.completed", "seq": 2}])
         self._trace = trace
         self._ended_at = ended_at
+        self.jobs_read = 0
 
     async def log(self, job_id: str, *, after: int = 0) -> list[dict[str, Any]]:
         events = self._logs.pop(0) if len(self._logs) > 1 else self._logs[0]
         return events[after:]
 
     async def job(self, job_id: str) -> dict[str, Any]:
+        self.jobs_read += 1
         return JobView(
             job_id=job_id,
             agent="helper",
@@ -101,7 +103,8 @@ class Answers:
         ).model_dump(mode="json")
 
     async def get(self, path: str, *, spans_max: int) -> dict[str, Any]:
-        assert spans_max == ROWS_MAX + 1
+        assert spans_max in (ROWS_FIRST + 1, ROWS_MAX + 1)
+        self.spans_max = spans_max
         if self._trace is None:
             raise ApiError("no spans", code="not_found", status=404)
         return {"root": self._trace}
@@ -111,6 +114,33 @@ async def test_a_job_that_just_ended_shows_its_whole_log():
     page = await read(cast(Visitor, Answers()), "j1", "conversation")
 
     assert (page.is_live, page.seq) == (False, 2)
+
+
+async def test_a_job_known_to_have_ended_is_not_read_again():
+    api = Answers()
+    known = await api.job("j1")
+    page = await read(cast(Visitor, api), "j1", "conversation", known=known)
+
+    assert (page.job, page.seq, api.jobs_read) == (known, 2, 1)
+
+
+async def test_a_job_known_to_run_is_read_after_its_log():
+    api = Answers()
+    page = await read(cast(Visitor, api), "j1", "conversation", known={"status": "running"})
+
+    assert (page.is_live, page.seq, api.jobs_read) == (False, 2, 1)
+
+
+@pytest.mark.parametrize(("is_long", "rows"), [(False, ROWS_FIRST), (True, ROWS_MAX)])
+async def test_a_long_trace_begins_with_its_first_spans(is_long: bool, rows: int):
+    span = {**SPAN, "duration_ms": 5, "usage": None, "cost_usd": None}
+    api = Answers(trace={**span, "children": [span for _ in range(rows)]})
+    page = await read(cast(Visitor, api), "j1", "trace", is_long=is_long)
+    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+
+    assert page.trace is not None and (len(page.trace.rows), api.spans_max) == (rows, rows + 1)
+    assert f"the first {rows} spans" in html and ("the API has the others" in html) is is_long
+    assert ('data-later="/jobs/j1/region?view=trace&amp;more=all"' in html) is not is_long
 
 
 @pytest.mark.parametrize("trace", [None, {**SPAN, "duration_ms": None}], ids=["not stored", "open"])

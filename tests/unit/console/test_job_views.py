@@ -12,7 +12,7 @@ from starlette.datastructures import FormData
 from wayline.client.client import Client
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.job import CALLS_SHOWN, TEMPLATE, VIEWS, JobPage
+from wayline.console.pages.job import CALLS_FIRST, CALLS_SHOWN, TEMPLATE, VIEWS, JobPage
 from wayline.console.pages.job_fork import BESIDE_TEMPLATE, FIELDS, Beside, Fork, NotAnObject, body_of, read
 from wayline.console.pages.job_fork import TEMPLATE as FORK_TEMPLATE
 from wayline.console.render.diffs.card import of_versions
@@ -112,6 +112,18 @@ def test_a_job_of_many_calls_is_a_page_below_a_megabyte(result: str):
 
     assert len(html) < 1_000_000 and left_out == 100
     assert (page.call_chars < 10_000) and b"100 earlier calls are not shown" in html
+
+
+@pytest.mark.parametrize(("shown", "offers"), [(CALLS_FIRST, True), (CALLS_SHOWN, False)])
+def test_a_job_of_many_calls_offers_more_than_its_newest(shown: int, offers: bool):
+    steps = [Step(number, "", calls={"1": ToolCall("search", {}, "read", "completed", "ok")}) for number in range(300)]
+    newest, left_out = newest_of(steps, shown)
+    job = JobView(job_id="j1", agent="helper", status=Status.RUNNING).model_dump(mode="json")
+    page = JobPage(job, "conversation", newest, EVENTS, None, [], left_out)
+    html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
+
+    assert f"{300 - shown} earlier calls are not shown" in html
+    assert ("view=conversation&amp;more=all" in html) is offers
 
 
 def test_a_trace_of_many_spans_is_a_page_below_a_megabyte():

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 from typing import Any, cast
 
 from wayline.client.client import Client
-from wayline.console.pages.job import told_of
+from wayline.console.pages.job_stream import told_of
 
 EVENTS: list[dict[str, Any]] = [
     {"type": "model.requested", "seq": 4, "step": 1, "attempt": 2},

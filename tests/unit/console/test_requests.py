@@ -145,8 +145,8 @@ async def test_a_page_of_another_site_leads_here_and_takes_nothing(site: str, mo
 
 
 async def test_the_page_of_a_fault_keeps_the_policy():
-    async with browser_of(signed_in(Api(**{"/v1/overview": {}}))) as http:
-        answer = await http.get("/")
+    async with browser_of(signed_in(Api(**{"/v1/costs": {}, "/v1/budgets": {}}))) as http:
+        answer = await http.get("/costs")
 
     assert answer.status_code == 500 and "default-src 'none'" in answer.headers["content-security-policy"]
     assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
@@ -259,6 +259,7 @@ async def test_a_form_that_is_sent_twice_submits_one_job(shown: str, sent: str):
         "/health/ready": {},
         "/v1/mcp/servers": {},
         "/v1/pauses": {},
+        "/v1/budgets": {},
     }
     job = {"job_id": "j1", "input": "hi", "status": "failed"}
     api = Api(**agents, **home, **{"/v1/costs": {}, "/v1/jobs/j1": job, "/v1/models": MODELS})

@@ -31,6 +31,7 @@ from wayline.console.pages import (
     job_calls,
     job_code,
     job_fork,
+    job_stream,
     jobs,
     kept_searches,
     key_list,
@@ -46,6 +47,7 @@ from wayline.console.pages.api_schemas import SchemaReader
 from wayline.console.pages.knowledge import routes as knowledge
 from wayline.console.pages.knowledge import upload
 from wayline.console.pages.models import routes as models
+from wayline.console.pages.refusal import FAULT, page_told_of
 from wayline.console.pages.schedules import routes as schedules
 from wayline.console.pages.settings import routes as settings_pages
 from wayline.console.pages.tools import routes as tools
@@ -65,6 +67,7 @@ ROUTERS = (
     job_calls.router,
     job_code.router,
     job_fork.router,
+    job_stream.router,
     job.router,
     approvals.router,
     tools.router,
@@ -179,9 +182,7 @@ async def _api_error(request: Request, error: Exception) -> Response:
         return await _sign_in(request, error)
     if error.status is None or error.status >= 500:
         log.warning("the gateway did not answer", code=error.code, status=error.status)
-        return problem_page(request, 503, "The gateway does not answer", str(error))
-    titles = {403: "This key may not do that", 404: "There is no such thing"}
-    return problem_page(request, error.status, titles.get(error.status, "The gateway refused it"), str(error))
+    return problem_page(request, *page_told_of(error))
 
 
 async def _wrong_address(request: Request, error: Exception) -> HTMLResponse:
@@ -201,7 +202,7 @@ async def _fault(request: Request, error: Exception) -> HTMLResponse:
     log.error(
         "a page failed", path=request.url.path, error=type(error).__name__, traceback=lines[-TRACEBACK_MAX_CHARS:]
     )
-    answer = problem_page(request, 500, "The console has a fault", "It was logged. Other pages go on working.")
+    answer = problem_page(request, *FAULT)
     # Faults are answered outside of the guard.
     add_headers(answer.headers)
     return answer

@@ -23,8 +23,8 @@ LEVEL: Final = 4
 GZIP_WINDOW_BITS: Final = 31
 OWN_SITES: Final = frozenset({"same-origin", "none"})
 """What a browser says of a request that none but we and the person before it chose."""
-OF_FEW_VALUES: Final = frozenset({"view"})
-"""Of an address: any other value of it is refused."""
+OF_FEW_VALUES: Final = frozenset({"view", "more"})
+"""Of an address: any other value of them is refused."""
 
 
 def may_compress(request: Request) -> bool:
@@ -39,5 +39,10 @@ def compressed(page: bytes) -> bytes | None:
     """Return a page as gzip; None where it is too short to gain by it."""
     if len(page) < LEAST_BYTES:
         return None
-    packing = zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)
+    packing = packer()
     return packing.compress(page) + packing.flush()
+
+
+def packer() -> zlib._Compress:
+    """Return what makes gzip of the pieces of a page."""
+    return zlib.compressobj(LEVEL, zlib.DEFLATED, GZIP_WINDOW_BITS)

@@ -18,6 +18,7 @@ from wayline.console.pages import job_search
 from wayline.console.pages.file_download import file_of
 from wayline.console.pages.frame import Frame, show
 from wayline.console.render.addresses import query_of
+from wayline.console.render.budget_bar import BAR_UNITS
 
 router = APIRouter()
 TEMPLATE = "costs.html"
@@ -33,7 +34,6 @@ GROUPS: Final = {
 }
 """What costs are grouped by, and how a person calls it."""
 DAYS: Final = (1, 7, 30, 90)
-BAR_UNITS = 1_000
 NONE: Final = "-"
 """How the API names the group of what has none."""
 CONDITIONS: Final = ("model", "agent", "tool", "user", "session", "tier", "schedule")
@@ -122,16 +122,6 @@ class Costs:
     def gained_usd(self) -> Decimal:
         """Return what caches saved less what they lost."""
         return Decimal(self.total["saved_usd"]) - Decimal(self.total["lost_usd"]) if self.total else Decimal(0)
-
-    def used(self, budget: dict[str, Any]) -> dict[str, int]:
-        """Return the parts of a budget's bar: spent, held and not settled, in units of its limit."""
-        limit = Decimal(budget["limit_usd"])
-        room, parts = BAR_UNITS, dict[str, int]()
-        for name in ("spent_usd", "reserved_usd", "unsettled_usd"):
-            share = round(Decimal(budget[name]) / limit * BAR_UNITS) if limit else 0
-            parts[name] = min(share, room)
-            room -= parts[name]
-        return parts
 
 
 def _usd(row: dict[str, Any]) -> Decimal:

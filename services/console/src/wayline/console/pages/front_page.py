@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, StreamingResponse
 
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.access.visitor import VisitorDependency
 from wayline.console.pages.form_values import new_key
 from wayline.console.pages.frame import Frame, show
+from wayline.console.pages.settings.services_page import wrong_with
+from wayline.console.pages.streamed_page import Part, stream
+from wayline.console.render.budget_bar import used_of
 from wayline.console.render.formats import age
 
 router = APIRouter()
 TEMPLATE = "home.html"
+SERVICES_TEMPLATE = "home_services.html"
 NEWEST_SHOWN = 8
 DAYS_SHOWN = 14
+BUDGETS_SHOWN = 6
 PAUSED_JOBS = "/jobs?s=status:parked+waiting:pause"
 
 
@@ -41,17 +47,15 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class FrontPage:
-    """What Home shows."""
+    """What Home shows first."""
 
     overview: dict[str, Any]
     newest: list[dict[str, Any]]
     gateway_url: str
-    health: dict[str, str] = field(default_factory=dict)
-    """What the platform needs, and how it is."""
-    by_day: list[dict[str, Any]] = field(default_factory=list)
-    """What was spent on each of the last days."""
     changed_tools: int = 0
     pauses: list[dict[str, Any]] = field(default_factory=list)
+    budgets: list[dict[str, Any]] = field(default_factory=list)
+    """Budgets of a window or in all, the fullest first; one of each job has no state of its own."""
     key: str = field(default_factory=new_key)
     """Of the first job: a form that is sent twice is one."""
 
@@ -112,21 +116,72 @@ class FrontPage:
         return not self.newest
 
 
-async def read(client: Client, gateway_url: str, *, now: datetime, zone: str = "UTC") -> FrontPage:
-    """Ask the API for what Home shows."""
-    since = (now - timedelta(days=DAYS_SHOWN)).isoformat()
-    overview, newest, health, costs, servers, paused = await asyncio.gather(
+@dataclass(frozen=True, slots=True)
+class Lately:
+    """What Home shows behind that."""
+
+    by_day: list[dict[str, Any]]
+    """What was spent on each of the last days."""
+    health: dict[str, str]
+    """What the platform needs, and how it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceState:
+    """The processes of one service."""
+
+    service: str
+    ready: int
+    processes: int
+    in_hand: int
+    versions: list[str]
+    wrong: list[str]
+    """What they need and do not have."""
+
+
+async def read(client: Client, gateway_url: str) -> FrontPage:
+    """Ask the API for what Home shows first."""
+    overview, newest, servers, paused, budgets = await asyncio.gather(
         client.get("/v1/overview"),
         client.get("/v1/jobs", limit=NEWEST_SHOWN),
-        _or_nothing(client, "/health/ready"),
-        _or_nothing(client, "/v1/costs", group_by="day", tz=zone, since=since),
         _or_nothing(client, "/v1/mcp/servers"),
         _or_nothing(client, "/v1/pauses"),
+        _or_nothing(client, "/v1/budgets"),
+    )
+    changed = sum(server["quarantined"] for server in servers.get("servers", ()))
+    kept = [one for one in budgets.get("budgets", ()) if one["window"] != "job"]
+    fullest = sorted(kept, key=lambda one: -sum(used_of(one).values()))[:BUDGETS_SHOWN]
+    return FrontPage(overview, newest["jobs"], gateway_url, changed, paused.get("pauses", []), fullest)
+
+
+async def read_lately(client: Client, *, now: datetime, zone: str = "UTC") -> Lately:
+    """Ask the API for what Home shows behind that."""
+    since = (now - timedelta(days=DAYS_SHOWN)).isoformat()
+    costs, health = await asyncio.gather(
+        _or_nothing(client, "/v1/costs", group_by="day", tz=zone, since=since),
+        _or_nothing(client, "/health/ready"),
     )
     days = sorted(costs.get("rows", ()), key=lambda row: row["group"]["day"])
-    changed = sum(server["quarantined"] for server in servers.get("servers", ()))
-    pauses, needs = paused.get("pauses", []), health.get("needs", {})
-    return FrontPage(overview, newest["jobs"], gateway_url, needs, days, changed, pauses)
+    return Lately(days, health.get("needs", {}))
+
+
+def services_of(replicas: Iterable[dict[str, Any]], unanswered: Iterable[str]) -> list[ServiceState]:
+    """Return the state of each service by its processes, those that do not answer first."""
+    by_service = dict[str, list[dict[str, Any]]]()
+    for one in replicas:
+        by_service.setdefault(one["service"], []).append(one)
+    answered = [
+        ServiceState(
+            service,
+            sum(one["ready"] for one in found),
+            len(found),
+            sum(one["in_hand"] for one in found),
+            sorted({one["version"] for one in found}),
+            sorted({wrong for one in found for wrong in wrong_with(one)}),
+        )
+        for service, found in by_service.items()
+    ]
+    return [ServiceState(service, 0, 0, 0, [], []) for service in unanswered] + answered
 
 
 async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any]:
@@ -138,8 +193,18 @@ async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any
 
 
 @router.get("/")
-async def home(request: Request, visitor: VisitorDependency) -> HTMLResponse:
+async def home(request: Request, visitor: VisitorDependency) -> StreamingResponse:
     """Show Home."""
+    frame, client = Frame.of(request, visitor, title="Home", section="/"), visitor.client
+    first = Part(read(client, client.address.url), "first")
+    lately = Part(read_lately(client, now=frame.now, zone=request.app.state.zone), "lately")
+    return stream(request, TEMPLATE, frame, first, lately)
+
+
+@router.get("/home/services")
+async def services(request: Request, visitor: VisitorDependency) -> HTMLResponse:
+    """Show the services on Home: they are asked only where somebody looks, as each looks at what it needs."""
     frame = Frame.of(request, visitor, title="Home", section="/")
-    found = await read(visitor.client, visitor.client.address.url, now=frame.now, zone=request.app.state.zone)
-    return await show(request, TEMPLATE, frame, page=found)
+    found = await visitor.client.get("/v1/replicas")
+    states = services_of(found["replicas"], found["unanswered"])
+    return await show(request, SERVICES_TEMPLATE, frame, services=states)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from fastapi import APIRouter, Header, Path, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 from wayline.client import ApiError
 from wayline.client.client import TERMINAL, Client
@@ -20,29 +20,29 @@ from wayline.console.pages.approvals import schemas_of
 from wayline.console.pages.event_filter import EventFilter
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.job_log import read_log
-from wayline.console.pages.live_events import heartbeats, sse, stream_of
 from wayline.console.pages.refusal import reason_of
+from wayline.console.pages.streamed_page import Part, stream
 from wayline.console.render.formats import lasted_ms, utc_now
 from wayline.console.render.prompt_context import ModelCall, model_calls
 from wayline.console.render.schema_fields import SchemaField, fields_of
 from wayline.console.render.shown_progress import ShownProgress, queue_words, told_progress
 from wayline.console.render.steps import Step, newest_of, steps_of
-from wayline.console.render.waterfall import ROWS_MAX, Waterfall, waterfall
+from wayline.console.render.waterfall import ROWS_FIRST, ROWS_MAX, Waterfall, waterfall
 
 router = APIRouter(prefix="/jobs/{job_id}")
 TEMPLATE = "job.html"
 EVENTS_SHOWN = 300
 """Events of one page, the newest; a filter or the raw log has the others."""
+CALLS_FIRST = 60
+"""Calls of a conversation at first, the newest: the page is read anew while the job runs."""
 CALLS_SHOWN = 200
-"""Calls of a conversation, the newest: the page is read anew while the job runs."""
+"""The same where more are asked for."""
 CHARS_OF_CALLS = 160_000
 """Of the arguments and results of one page."""
 CALLS_SHOWN_WHOLE = 8
 WAITS_READ = 200
 """Jobs that wait, of one page of the list in which this one is looked for."""
 CALL_MIN_CHARS = 400
-QUEUE: Final = "queue"
-"""In the place of a state while no executor has begun a job."""
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
 ENDED: Final = frozenset({"completed", "failed", "cancelled"})
@@ -67,9 +67,14 @@ NO_FILTER: Final = EventFilter()
 
 
 class ViewOfJob(EventFilter):
-    """Which view of a job is shown, and which events in it."""
+    """Which view of a job is shown, which events in it, and whether as many calls or spans as a page bears."""
 
     view: View = "conversation"
+    more: Literal["", "all"] = ""
+
+    @property
+    def is_long(self) -> bool:
+        return self.more == "all"
 
 
 Shown: TypeAlias = Annotated[ViewOfJob, Query()]
@@ -140,6 +145,11 @@ class JobPage:
         return queue_words(self.job.get("queue"))
 
     @property
+    def has_more_calls(self) -> bool:
+        """Return whether the page may show more of its calls."""
+        return self.calls_left_out > 0 and sum(len(step.calls) for step in self.steps) < CALLS_SHOWN
+
+    @property
     def call_chars(self) -> int:
         """Return how much of each argument and result is shown: all together no more than a page bears."""
         calls = sum(len(step.calls) for step in self.steps)
@@ -190,21 +200,34 @@ class JobPage:
 
 
 async def read(
-    visitor: Visitor, job_id: str, view: View, *, only: EventFilter = NO_FILTER, problem: str = ""
+    visitor: Visitor,
+    job_id: str,
+    view: View,
+    *,
+    only: EventFilter = NO_FILTER,
+    problem: str = "",
+    is_long: bool = False,
+    known: dict[str, Any] | None = None,
 ) -> JobPage:
     """Ask the API for what one view of a job needs.
 
     The log comes first: what is read after it is at least as new, so that the stream can go on behind it. A page of a
-    job that has ended is not read again, so it needs the whole log.
+    job that has ended is not read again, so it needs the whole log. `known`: the job, read before: of one that had
+    ended then all is read side by side.
     """
     client = visitor.client
-    events = await read_log(client, job_id)
-    job = await client.job(job_id)
+    rows_max, calls_max = (ROWS_MAX, CALLS_SHOWN) if is_long else (ROWS_FIRST, CALLS_FIRST)
+    if known and known["status"] in ENDED:
+        job = known
+        events, trace = await asyncio.gather(read_log(client, job_id), _trace_in(view, client, job_id, rows_max))
+    else:
+        events = await read_log(client, job_id)
+        job = await client.job(job_id)
+        trace = await _trace_in(view, client, job_id, rows_max)
     has_ended = job["status"] in ENDED
     if has_ended and not (events and events[-1]["type"] in TERMINAL):
         events = await read_log(client, job_id)
-    steps, left_out = newest_of(steps_of(events), CALLS_SHOWN) if view == "conversation" else ([], 0)
-    trace = await _trace(client, job_id) if view == "trace" else None
+    steps, left_out = newest_of(steps_of(events), calls_max) if view == "conversation" else ([], 0)
     waits = []
     if job["waiting_for"] and job["waiting_for"]["why"] in DECIDED:
         waits = await waits_of(client, job_id)
@@ -223,16 +246,19 @@ async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
     return []
 
 
-async def _trace(client: Client, job_id: str) -> Waterfall:
+async def _trace_in(view: View, client: Client, job_id: str, rows_max: int) -> Waterfall | None:
+    """Return a job's trace where its view shows it."""
+    if view != "trace":
+        return None
     try:
         # One more than a page shows says that there are more; a long job has thousands.
-        found = await client.get(f"/v1/jobs/{job_id}/trace", spans_max=ROWS_MAX + 1)
+        found = await client.get(f"/v1/jobs/{job_id}/trace", spans_max=rows_max + 1)
     except ApiError as error:
         # A job whose spans have not been stored yet has no trace: a moment later it has.
         if error.status != 404:
             raise
         return Waterfall((), 0.0)
-    return waterfall(found["root"], now=utc_now())
+    return waterfall(found["root"], now=utc_now(), rows_max=rows_max)
 
 
 def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
@@ -240,55 +266,18 @@ def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
 
 
 @router.get("")
-async def job(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> HTMLResponse:
+async def job(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> StreamingResponse:
     """Show a job."""
-    page = await read(visitor, job_id, only.view, only=only)
-    return await show(request, TEMPLATE, _frame(request, visitor, job_id), page=page, views=VIEWS)
+    known = await visitor.client.job(job_id)
+    page = read(visitor, job_id, only.view, only=only, is_long=only.is_long, known=known)
+    return stream(request, TEMPLATE, _frame(request, visitor, job_id), Part(page), views=VIEWS)
 
 
 @router.get("/region")
 async def region(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> HTMLResponse:
     """Show the part of a job's page that changes while it runs."""
-    page = await read(visitor, job_id, only.view, only=only)
+    page = await read(visitor, job_id, only.view, only=only, is_long=only.is_long)
     return await show_region(request, TEMPLATE, "region", _frame(request, visitor, job_id), page=page, views=VIEWS)
-
-
-@router.get("/live")
-async def live(
-    visitor: VisitorDependency,
-    job_id: JobId,
-    after: Annotated[int, Query(ge=0)] = 0,
-    last_event_id: Annotated[int | None, Header(ge=0)] = None,
-) -> Response:
-    """Stream that something changed, with its place in the log as id; 204 ends it, as a browser then asks no more."""
-    after = max(after, last_event_id or 0)
-    job = await visitor.client.job(job_id)
-    if job["status"] in ENDED and all(event["seq"] <= after for event in await visitor.client.log(job_id)):
-        return Response(status_code=204)
-    return stream_of(heartbeats(told_of(visitor.client, job_id, after)))
-
-
-async def told_of(client: Client, job_id: str, after: int) -> AsyncIterator[bytes]:
-    """Yield one event for each of the job: what its page shows is read anew, and only streamed text travels here."""
-    async with aclosing(client.events(job_id, after, progress=True)) as events:
-        async for event in events:
-            if event["type"] == "delta":
-                piece = {"text": event.get("text", ""), "offset": event.get("offset")}
-                yield sse("delta", {**piece, "of": _attempt(event)})
-            elif event["type"] == "progress":
-                if (told := told_progress(event)) is not None:
-                    yield sse("progress", {"message": told.words, "of": told.key})
-            elif event["type"] == "queue":
-                yield sse("progress", {"message": queue_words(event), "of": QUEUE})
-            elif "seq" in event:
-                yield sse("changed", {"type": event["type"], "of": _attempt(event)}, event_id=event["seq"])
-            if event["type"] in TERMINAL:
-                return
-
-
-def _attempt(event: dict[str, Any]) -> str:
-    """Return which call of the model an event is of."""
-    return f"{event.get('step')}/{event.get('attempt')}"
 
 
 async def _act(

@@ -7,6 +7,17 @@ from typing import Final
 from wayline.client import ApiError
 
 OVERTAKEN: Final = "It was changed after this form was opened. The form has yours: save again to put it over the other."
+FAULT: Final = (500, "The console has a fault", "It was logged. Other pages go on working.")
+"""The status, title and words of a page that failed."""
+TITLES: Final = {401: "You are signed out", 403: "This key may not do that", 404: "There is no such thing"}
+"""Of a page in whose place the gateway refused what it shows, by the status of that."""
+
+
+def page_told_of(error: ApiError) -> tuple[int, str, str]:
+    """Return the status, title and words of the page that stands in the place of one that could not be read."""
+    if error.status is None or error.status >= 500:
+        return 503, "The gateway does not answer", str(error)
+    return error.status, TITLES.get(error.status, "The gateway refused it"), str(error)
 
 
 def reason_of(error: ApiError) -> str:

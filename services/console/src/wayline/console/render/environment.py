@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from wayline.console.render import formats
 from wayline.console.render.addresses import path_of
+from wayline.console.render.budget_bar import used_of
 from wayline.console.render.code_words import coloured
 from wayline.console.render.diffs.card import card_of
 from wayline.console.render.fenced_text import markdown_parts, plain_parts
@@ -21,6 +22,8 @@ from wayline.console.render.program import program_of
 from wayline.console.render.structured import columns_of, plain, structured_of
 
 HASH_CHARS = 12
+HERE = "<here>"
+"""Where a part of a page belongs; no value has it, as every one is escaped."""
 
 
 class Templates:
@@ -34,6 +37,14 @@ class Templates:
     def render(self, template: str, **values: Any) -> bytes:
         """Render a page."""
         return _encoded(self._environment.get_template(template).render(values))
+
+    def around(self, template: str, block: str, **values: Any) -> tuple[bytes, bytes]:
+        """Render a page without one block: what stands before it, and what stands behind it."""
+        found = self._environment.get_template(template)
+        context = found.new_context(values)
+        context.blocks[block] = [lambda _: iter((HERE,))]
+        before, _, after = "".join(found.root_render_func(context)).partition(HERE)
+        return _encoded(before), _encoded(after)
 
     def region(self, template: str, block: str, **values: Any) -> bytes:
         """Render one block of a page: what replaces it in a browser that shows the page."""
@@ -55,6 +66,7 @@ def _environment(zone: ZoneInfo) -> Environment:
     environment.filters.update(diff_of=card_of, program_of=program_of, coloured=coloured)
     environment.filters.update(markdown_parts=markdown_parts, plain_parts=plain_parts)
     environment.filters.update(structured_of=structured_of, columns_of=columns_of, plain=plain)
+    environment.filters["used"] = used_of
     # Jinja's own fails at half a character, which JSON may hold.
     environment.filters["urlencode"] = path_of
     environment.globals["static"] = static_address

@@ -13,6 +13,8 @@ WIDTH = 1_000
 """Units across the whole of a trace."""
 LEAST = 3
 """Units of a span that is too short to be seen."""
+ROWS_FIRST = 120
+"""Rows of a page at first, three screens of them; the others are read where somebody comes near."""
 ROWS_MAX = 600
 """Rows of one page; the rest is said."""
 
@@ -41,6 +43,11 @@ class Waterfall:
     def is_open(self) -> bool:
         """Return whether spans are to come: none is stored yet, or one has not ended."""
         return not self.rows or any(row.open for row in self.rows)
+
+    @property
+    def has_more(self) -> bool:
+        """Return whether a page may show more of its spans."""
+        return self.left_out > 0 and len(self.rows) < ROWS_MAX
 
 
 def waterfall(root: dict[str, Any] | None, *, now: datetime, rows_max: int = ROWS_MAX) -> Waterfall:

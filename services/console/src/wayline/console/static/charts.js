@@ -51,7 +51,12 @@
   };
 
   const figures = document.querySelectorAll("[data-chart]");
-  const all = () => figures.forEach(draw);
+  // To draw takes longer than all else on a page: it is done near by.
+  const near = new IntersectionObserver(
+    (seen) => seen.forEach((one) => one.isIntersecting && (near.unobserve(one.target), draw(one.target))),
+    { rootMargin: "100%" },
+  );
+  const all = () => figures.forEach((figure) => near.observe(figure));
   figures.forEach((figure) => (figure.querySelector("details").open = false));
   let width = innerWidth;
   addEventListener("resize", () => innerWidth !== width && ((width = innerWidth), all()));

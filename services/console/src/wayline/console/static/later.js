@@ -1,0 +1,20 @@
+// What is read where somebody comes near it; without scripts a link leads there.
+"use strict";
+(() => {
+  const load = async (place) => {
+    const answer = await fetch(place.dataset.later).catch(() => null);
+    // The link stays.
+    if (!answer?.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const target = place.closest(place.dataset.into ?? "[data-later]");
+    if (target.dataset.region) target.dataset.region = place.dataset.later;
+    target.replaceChildren(...page.body.childNodes);
+  };
+  const near = new IntersectionObserver(
+    (seen) => {
+      for (const { isIntersecting, target } of seen) if (isIntersecting) near.unobserve(target), load(target);
+    },
+    { rootMargin: "100%" },
+  );
+  document.querySelectorAll("[data-later]").forEach((place) => near.observe(place));
+})();
