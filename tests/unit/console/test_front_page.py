@@ -79,6 +79,13 @@ async def test_home_says_where_nothing_can_be_read():
         await read(cast(Client, Api("/v1/overview")), "http://127.0.0.1:8080")
 
 
+async def test_home_of_one_users_key_shows_that_users_jobs():
+    page = await read(cast(Client, Api("/v1/overview")), "http://127.0.0.1:8080", of_one_user=True)
+    html = shown(page, Lately([], {}), replace(FRAME, me={**ME, "user_id": "ann<"}))
+
+    assert "This key is of the user ann&lt;" in html and "What needs you" not in html and "Open jobs" not in html
+
+
 def budget(name: str, spent: str, window: str = "month") -> dict[str, Any]:
     """Return a budget of ten dollars."""
     money = {"limit_usd": "10", "spent_usd": spent, "reserved_usd": "1", "unsettled_usd": "0", "left_usd": "2"}

@@ -49,7 +49,8 @@ class Need:
 class FrontPage:
     """What Home shows first."""
 
-    overview: dict[str, Any]
+    overview: dict[str, Any] | None
+    """None: the key is of one user, whose jobs alone it sees."""
     newest: list[dict[str, Any]]
     gateway_url: str
     changed_tools: int = 0
@@ -61,6 +62,8 @@ class FrontPage:
 
     def needs(self, now: datetime) -> list[Need]:
         """Return what waits for a person, what waits longest first in each kind."""
+        if self.overview is None:
+            return []
         found = [
             *(
                 Need(words := f"pause: {one['kind']} {one['name']}", words, PAUSED_JOBS, 1, age(one["since"], now))
@@ -71,7 +74,7 @@ class FrontPage:
                 "decisions to make",
                 "/approvals",
                 self.overview["decisions"],
-                age(self._decisions_since, now),
+                age(self.overview["decisions_oldest_at"], now),
             ),
             Need(
                 "job parked on a budget",
@@ -101,12 +104,8 @@ class FrontPage:
         ]
         return [need for need in found if need.number]
 
-    @property
-    def _decisions_since(self) -> str | None:
-        return self.overview["decisions_oldest_at"]
-
     def _parked_on(self, why: str, now: datetime) -> tuple[int, str]:
-        rows = [row for row in self.overview["open"] if row["waiting_for"] == why]
+        rows = [row for row in (self.overview or {"open": ()})["open"] if row["waiting_for"] == why]
         oldest = min((row["oldest_at"] for row in rows), default=None)
         return sum(row["jobs"] for row in rows), age(oldest, now)
 
@@ -139,10 +138,10 @@ class ServiceState:
     """What they need and do not have."""
 
 
-async def read(client: Client, gateway_url: str) -> FrontPage:
-    """Ask the API for what Home shows first."""
+async def read(client: Client, gateway_url: str, *, of_one_user: bool = False) -> FrontPage:
+    """Ask the API for what Home shows first; to a key of one user an overview of all is refused."""
     overview, newest, servers, paused, budgets = await asyncio.gather(
-        client.get("/v1/overview"),
+        _nothing() if of_one_user else client.get("/v1/overview"),
         client.get("/v1/jobs", limit=NEWEST_SHOWN),
         _or_nothing(client, "/v1/mcp/servers"),
         _or_nothing(client, "/v1/pauses"),
@@ -184,6 +183,10 @@ def services_of(replicas: Iterable[dict[str, Any]], unanswered: Iterable[str]) -
     return [ServiceState(service, 0, 0, 0, [], []) for service in unanswered] + answered
 
 
+async def _nothing() -> None:
+    return None
+
+
 async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any]:
     """Ask the API for what Home can do without: where it is refused or away, the rest is shown."""
     try:
@@ -196,7 +199,8 @@ async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any
 async def home(request: Request, visitor: VisitorDependency) -> StreamingResponse:
     """Show Home."""
     frame, client = Frame.of(request, visitor, title="Home", section="/"), visitor.client
-    first = Part(read(client, client.address.url), "first")
+    page = read(client, client.address.url, of_one_user=visitor.me.get("user_id") is not None)
+    first = Part(page, "first")
     lately = Part(read_lately(client, now=frame.now, zone=request.app.state.zone), "lately")
     return stream(request, TEMPLATE, frame, first, lately)
 
