@@ -26,7 +26,7 @@ REQUESTS, AT_ONCE = 200, 4
 LOOK_WITHIN_S = 120
 PART = "console_pages"
 HEAD = (
-    *("page", "asked: ms, kB", "first byte, ms", "first paint, ms", "work to draw it, ms", "sent, kB"),
+    *("page", "asked: ms, kB", "first byte, ms", "last byte, ms", "first paint, ms", "work to draw it, ms", "sent, kB"),
     *("longest frame, ms", "work a frame, ms"),
 )
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")

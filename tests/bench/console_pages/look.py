@@ -17,6 +17,7 @@ LOADED = """() => {
   return {
     painted: paint ? paint.startTime : null,
     answered: all[0].responseStart,
+    whole: all[0].responseEnd,
     sent: all.reduce((sum, one) => sum + one.transferSize, 0),
   };
 }"""
@@ -46,6 +47,8 @@ class Measured:
     name: str
     asked: str
     answered: list[float] = field(default_factory=list)
+    whole: list[float] = field(default_factory=list)
+    """When the last byte of the page came."""
     painted: list[float] = field(default_factory=list)
     drawn: list[float] = field(default_factory=list)
     """Processor time of the page's main thread until it was shown, in milliseconds."""
@@ -56,7 +59,7 @@ class Measured:
 
     def cells(self) -> list[str]:
         kilobytes = [sent / 1_000 for sent in self.sent]
-        columns = (self.answered, self.painted, self.drawn, kilobytes, self.longest, self.work)
+        columns = (self.answered, self.whole, self.painted, self.drawn, kilobytes, self.longest, self.work)
         return [self.name, self.asked, *map(_middle, columns)]
 
 
@@ -81,6 +84,7 @@ class Window:
         )
         found = await self.page.evaluate(LOADED)
         into.answered.append(found["answered"])
+        into.whole.append(found["whole"])
         into.painted.append(found["painted"] or 0)
         into.sent.append(found["sent"])
         into.drawn.append(await self._work_ms() - before)
