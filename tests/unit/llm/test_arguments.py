@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wayline.llm.broken_json.tool_arguments import fit, likely_tool, read
+from wayline.llm.broken_json.tool_arguments import UNREADABLE, fit, likely_tool, read
 from wayline.llm.characters import joined
 from wayline.testkit.walks import examples
 
@@ -324,3 +324,16 @@ def test_types_are_found_where_an_alternative_is_the_schema_itself():
 
 def test_an_alternative_without_a_type_takes_everything():
     assert fit({"a": 1}, {"properties": {"a": {"anyOf": [{"type": "string"}, {}]}}}) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1}{"a": 2}', {UNREADABLE: '{"a": 1}{"a": 2}'}),
+        ('{}{"a": 1}', {"a": 1}),
+        ('{"a": 1}\n{"a": 1}', {"a": 1}),
+        ('{"a": "}{"}', {"a": "}{"}),
+    ],
+)
+def test_different_objects_in_a_row_are_no_arguments(text: str, expected: dict[str, Any]):
+    assert read(text) == expected

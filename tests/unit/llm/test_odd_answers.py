@@ -377,3 +377,20 @@ async def test_a_redirect_that_drops_the_request_is_named(wire: str):
         _ = [piece async for piece in model.stream(request(user("hi"), model=card(provider=wire)))]
     await model.close()
     await runner.cleanup()
+
+
+@pytest.mark.parametrize("name_lines", [True, False])
+async def test_messages_without_empty_lines_between_events_are_read(name_lines: bool):
+    whole = messages("tool_use", *text(0, "Hi"), *use(1, "a", '{"at"', ": 1}"))
+    lines = [line for line in whole.split(b"\n") if line and (name_lines or not line.startswith(b"event:"))]
+
+    last = await finished("anthropic", b"\n".join(lines) + b"\n")
+
+    assert (last.message.text, last.message.tool_calls) == ("Hi", CALLED[:1])
+    assert last.usage is not None and last.usage.output == 5
+
+
+async def test_usage_by_the_names_of_responses_is_counted():
+    last = await finished("chat", chat(chunk(content="Hi"), chunk("stop"), {"choices": [], "usage": COUNTED}))
+
+    assert last.usage is not None and (last.usage.input, last.usage.output) == (9, 5)

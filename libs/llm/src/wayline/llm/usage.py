@@ -58,6 +58,9 @@ def from_responses(counts: Any) -> Usage | None:
 
 def from_chat(counts: Any) -> Usage | None:
     """Read the usage of Chat Completions, whose endpoints differ in what they tell; None: it cannot be read."""
+    if _has_names(counts) and "prompt_tokens" not in counts and "input_tokens" in counts:
+        # By the names of Responses, which it may be made from.
+        return from_responses(counts)
     try:
         read = _details(counts, "prompt_tokens_details")
         # In the standard's place, DeepSeek's, or Moonshot's.

@@ -24,6 +24,9 @@ EXACT_MAX = 2**53
 """Below it a float that is whole says the integer exactly."""
 TYPE_NAMES = {str: "string", bool: "boolean", int: "integer", float: "number"}
 """What a schema calls the type of a value."""
+_BETWEEN = re.compile(r"\}\s*\{")
+"""What stands between two objects in a row."""
+_BLANKS = re.compile(r"\s*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,17})(\.[0-9]{1,17})?([eE][+-]?[0-9]{1,2})?")
 
 
@@ -34,6 +37,11 @@ def read(given: str | dict[str, Any]) -> dict[str, Any]:
     text = joined(given)
     if not text or text.isspace():
         return {}
+    if _BETWEEN.search(text) and (objects := _one_after_another(text.strip())):
+        if len(objects) > 1:
+            # They are two calls, and neither may stand for both.
+            return {UNREADABLE: text}
+        text = objects[0]
     value = _mended(text)
     if isinstance(value, str) and value != text:
         value = _mended(value)
@@ -42,6 +50,22 @@ def read(given: str | dict[str, Any]) -> dict[str, Any]:
     if value is None and text.strip() == "null":
         return {}
     return value if isinstance(value, dict) else {UNREADABLE: text}
+
+
+def _one_after_another(text: str) -> list[str]:
+    """Return the different objects of a text that is nothing but whole ones, without empty ones; else none."""
+    found, at, decoder = dict[str, str](), 0, json.JSONDecoder()
+    try:
+        while at < len(text):
+            value, end = decoder.raw_decode(text, at)
+            if not isinstance(value, dict):
+                return []
+            if value:
+                found.setdefault(json.dumps(value, sort_keys=True), text[at:end])
+            at = _BLANKS.match(text, end).end()  # pyright: ignore[reportOptionalMemberAccess]
+    except (ValueError, RecursionError):
+        return []
+    return list(found.values())
 
 
 def unreadable(given: str | dict[str, Any] | None) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from itertools import chain
 from typing import Any, ClassVar, Protocol
 
 import aiohttp
@@ -32,9 +33,9 @@ from wayline.llm.transport.frames import (
 from wayline.llm.transport.server_sent_events import (
     BYTE_ORDER_MARK,
     begins_object,
-    event,
+    events,
     json_object,
-    last_event,
+    last_events,
 )
 
 Json = dict[str, Any]
@@ -155,10 +156,10 @@ class Sdk(ABC):
             yield self.events_of(await _whole(begun, chunks))
             return
         frames = Frames(EVENT_END)
-        yield map(event, frames.feed(begun.removeprefix(BYTE_ORDER_MARK)))
+        yield chain.from_iterable(map(events, frames.feed(begun.removeprefix(BYTE_ORDER_MARK))))
         async for chunk in chunks:
-            yield map(event, frames.feed(chunk))
-        yield (last_event(frames.rest),)
+            yield chain.from_iterable(map(events, frames.feed(chunk)))
+        yield last_events(frames.rest)
 
     async def _begin(self, request: ModelRequest) -> tuple[httpx2.Response, tuple[str, ...]]:
         """Begin an answer; return it with what was not sent as asked for."""

@@ -14,10 +14,38 @@ from wayline.llm.model import ModelError
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 """How a line of a stream begins."""
+_DATA = b"data:"
 _LONG_NUMBER = re.compile(rb"[0-9]{19,}")
 """Digits of which the fast reader may keep the first only: it makes a float of an integer that is too long for it."""
 _LONG_NUMBER_DIGITS = 19
 _NO_DIGITS = bytes(sorted({*range(256)} - {*b"0123456789"}))
+
+
+def events(frame: bytes) -> list[dict[str, Any] | None]:
+    """Read what stands between two empty lines: an event, or several where a server leaves the empty lines out."""
+    return [event(frame)] if frame.count(_DATA) < 2 else [event(one) for one in _apart(frame)]
+
+
+def _apart(frame: bytes) -> list[bytes]:
+    """Return the events of a frame, each of whose lines of data but the last is an object by itself; else the frame."""
+    apart: list[list[bytes]] = [[]]
+    data = [line for line in frame.split(b"\n") if line.startswith(_DATA)]
+    if any(not _is_object(line[len(_DATA) :]) for line in data[:-1]):
+        return [frame]
+    for line in frame.split(b"\n"):
+        if line.startswith((_DATA, b"event:")) and any(before.startswith(_DATA) for before in apart[-1]):
+            apart.append([])
+        apart[-1].append(line)
+    return [b"\n".join(lines) for lines in apart]
+
+
+def _is_object(data: bytes) -> bool:
+    if not data.rstrip().endswith(b"}"):
+        return False
+    try:
+        return json_object(data) is not None
+    except ModelError:
+        return False
 
 
 def event(frame: bytes) -> dict[str, Any] | None:
@@ -42,11 +70,13 @@ def named_error(data: bytes, fields: dict[str, Any] | None) -> dict[str, Any]:
     return fields if fields.get("type") == "error" else {"type": "error", "error": fields.get("error") or fields}
 
 
-def last_event(rest: bytes) -> dict[str, Any] | None:
-    """Read an event without its end: it may lack only that, or be cut short and be none."""
+def last_events(rest: bytes) -> list[dict[str, Any] | None]:
+    """Read events without an end: the last may lack only that, or be cut short and be none."""
+    found: list[dict[str, Any] | None] = []
     with suppress(ModelError):
-        return event(rest)
-    return None
+        for one in _apart(rest):
+            found.append(event(one))
+    return found
 
 
 def json_object(data: bytes) -> dict[str, Any] | None:
