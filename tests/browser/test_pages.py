@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from itertools import islice
+from zoneinfo import available_timezones
+
 import pytest
+from playwright.async_api import expect
 
 from wayline.console.pages.frame import SECTIONS
+from wayline.console.render.waterfall import ROWS_FIRST
 from wayline.simulator.chat_server import Say
+from wayline.testkit import until
 
 from .conftest import ALL, Looks, Window, slow
 from .test_tasks import asks, stored
@@ -49,6 +56,42 @@ async def test_dropped_files_join_the_form_and_text_does_not(window: Window):
         text = await page.evaluate(DROP, "text")
 
     assert (took, text) == ([[True, 1], [False, 1], [True, 2]], [False, 0])
+
+
+async def test_home_asks_the_services_where_somebody_comes_near(window: Window):
+    async with window.open(Looks(width=390)) as shown:
+        page = await shown.goto("/")
+        await page.get_by_role("heading", name="Services").scroll_into_view_if_needed()
+        await expect(page.locator("[data-later]").get_by_role("link", name="tool registry")).to_be_visible()
+
+        assert await shown.accessible() == []
+
+
+async def test_a_long_trace_goes_on_where_somebody_scrolls(window: Window):
+    zones = iter(sorted(available_timezones()))
+    looking = [
+        Say(text="Looking.", tools=tuple(("get_current_time", {"timezone": zone}) for zone in islice(zones, 20)))
+        for _ in range(4)
+    ]
+    window.console.answers(*looking, "It is noon.")
+    await window.console.save("clock", tools=("get_current_time",), max_steps=30)
+    job_id = (await window.console.run("What time is it everywhere?", agent="clock"))["job_id"]
+
+    async def spans() -> bool:
+        found = (await window.console.api.get(f"/v1/jobs/{job_id}/trace")).json()
+        return found["totals"]["spans"] > ROWS_FIRST
+
+    await until(spans, why="the job has more spans than its page at first")
+    async with window.open() as shown:
+        page = await shown.goto(f"/jobs/{job_id}?view=trace")
+        rows = page.locator(".waterfall tbody tr")
+        more = page.get_by_role("link", name="Show more spans")
+        await expect(rows).to_have_count(ROWS_FIRST)
+        await more.scroll_into_view_if_needed()
+        await expect(more).to_have_count(0)
+        await expect(page.get_by_text(re.compile(r"in all · \d+ spans"))).to_be_visible()
+        said = await page.get_by_text("in all ·").inner_text()
+        await expect(rows).to_have_count(int(said.split(" · ")[1].split()[0]))
 
 
 @slow(*ALL)

@@ -8,7 +8,17 @@
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const target = place.closest(place.dataset.into ?? "[data-later]");
     if (target.dataset.region) target.dataset.region = place.dataset.later;
+    // The parts of a long table come one a frame: all at once they would hold up who scrolls.
+    const parts = [...page.querySelectorAll("tbody ~ tbody ~ tbody ~ tbody")];
+    const table = parts[0]?.parentNode;
+    parts.forEach((part) => part.remove());
     target.replaceChildren(...page.body.childNodes);
+    const next = () => {
+      if (!parts.length) return;
+      table.append(parts.shift());
+      requestAnimationFrame(next);
+    };
+    next();
   };
   const near = new IntersectionObserver(
     (seen) => {
