@@ -116,6 +116,7 @@ def test_no_server_can_mark_its_own_error(words, code):
         (b'{"id":7,"result":{"toolResult":5}}', '{"toolResult": 5}'),
         (b'{"id":7,"result":{"content":[{"type":"odd","x":1}]}}', '{"type": "odd", "x": 1}'),
         (b'[{"id":7,"result":{"content":["a batch"]}}]', "a batch"),
+        (b'[{"id":6,"result":{}},{"id":7,"result":{"content":["the second of a batch"]}}]', "the second of a batch"),
         (b'{"id":7,"result":{"content":["both"]},"error":{"code":1,"message":"x"}}', "both"),
         (b'{"id":7,"error":null,"result":{"content":["null beside it"]}}', "null beside it"),
         (b'{"id":7,"result":{"content":[' + b"[" * 500 + b"]" * 500 + b"]}}", "The tool has run"),

@@ -67,7 +67,7 @@ def readable_now(raw: bytes, *, most: int, call_id: Any = None, why_cut: str = "
     else:
         if isinstance(message, list):
             # A batch, as one version of the protocol had it.
-            message = next((one for one in message if answer_in(one).verdict is not Verdict.UNKNOWN), None)
+            message = _answer_of(message, call_id)
         if isinstance(message, dict) and "method" in message:
             return _bytes(message)
         answer = answer_in(message)
@@ -80,6 +80,12 @@ def readable_now(raw: bytes, *, most: int, call_id: Any = None, why_cut: str = "
     # The library takes nothing but an object; what another value stands for is in `fitted_result`.
     result = answer.result if isinstance(answer.result, dict) else {"content": answer.result}
     return _bytes({"jsonrpc": "2.0", "id": named, "result": bounded_result(result, most=most)})
+
+
+def _answer_of(batch: list[Any], call_id: Any) -> Any:
+    """Return what a batch says of a call, else its first answer; None: it has none."""
+    answers = [one for one in batch if answer_in(one).verdict is not Verdict.UNKNOWN]
+    return next((one for one in answers if str(answer_in(one).id) == str(call_id)), answers[0] if answers else None)
 
 
 def own_error(proof: Proof, words: str, *, call_id: Any = None, code: int = INTERNAL_ERROR, data: Any = None) -> bytes:
