@@ -113,7 +113,9 @@ def described() -> dict[str, Any]:
     gateway = MagicMock()
     gateway.settings, gateway.telemetry.provider = Settings(), None
     served: Any = application(gateway)
-    return served._app._app.openapi()
+    while not hasattr(served, "openapi"):
+        served = served._app
+    return served.openapi()
 
 
 def operation_of(method: str, path: str) -> dict[str, Any] | None:
