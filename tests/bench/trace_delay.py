@@ -34,9 +34,11 @@ FIRST_JOBS, SETTLED_S = 3, 3.0
 ASK_EVERY_S, WITHIN_S = 0.002, 30.0
 WAIT_MAX_MS = 50
 STORED = """
-SELECT (SELECT count(*) FROM spans WHERE spans.trace_id = jobs.trace_id) AS spans
+SELECT (
+    SELECT count(*) FROM spans WHERE spans.trace_id = jobs.trace_id AND name <> 'process tools.list.{tenant}'
+) AS spans
 FROM jobs WHERE tenant = 'default' AND job_id = $1 AND ended_at IS NOT NULL"""
-"""The spans of a job's trace, once tracing knows that the job has ended."""
+"""The spans of a job's trace, once tracing knows that the job has ended; not every job asks for the list of tools."""
 
 
 @dataclass
