@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser as Chromium
-from playwright.async_api import BrowserContext, Dialog, Locator, Page, Request, async_playwright
+from playwright.async_api import BrowserContext, Dialog, Locator, Page, Request, async_playwright, expect
 
 from ..integration.console.conftest import Console, console, opened
 
@@ -39,6 +39,8 @@ FLAGS = (
     *("--disable-sync", "--no-first-run", "--disable-dev-shm-usage"),
 )
 WAIT_MS = 60_000
+"""For what a page does at all, also on a busy machine."""
+expect.set_options(timeout=WAIT_MS)
 AXE = Path(__file__).with_name("vendor") / "axe-4.14.1.min.js"
 SERIOUS = ("serious", "critical")
 CSP_REPORTS = (
