@@ -1,8 +1,9 @@
-"""`wayline approvals` and `wayline jobs approve|deny` as their users run them."""
+"""`wayline approvals` and `wayline jobs approve|deny|answer` as their users run them."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import httpx2
@@ -10,6 +11,7 @@ import pytest
 
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
+from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.fixtures import run
 
 from .conftest import Installed, serving_chat
@@ -21,8 +23,14 @@ def counts(body: dict[str, Any]) -> Say:
     return Say(text=results[-1]) if results else Say(tools=(("calculator", {"expression": "2+2"}),))
 
 
-def submit(installed: Installed, job_id: str) -> None:
-    body = {"agent": "careful", "input": "count", "job_id": job_id, "options": {"model": "chat/m"}}
+def pays(body: dict[str, Any]) -> Say:
+    """Have something paid, then say what came of it."""
+    results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    return Say(text=results[-1]) if results else Say(tools=(("effects__pay_once", {}),))
+
+
+def submit(installed: Installed, job_id: str, agent: str = "careful") -> None:
+    body = {"agent": agent, "input": "count", "job_id": job_id, "options": {"model": "chat/m"}}
     httpx2.post(f"http://127.0.0.1:{installed.http_port}/v1/jobs", json=body, timeout=30).raise_for_status()
 
 
@@ -80,3 +88,42 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Instal
         "j2": ("denied", False),
     }
     assert "permissions violation" not in (fresh.data / "logs" / "wayline.log").read_text()
+
+
+@pytest.mark.timeout(120)
+def test_an_outcome_that_nobody_knows_is_answered_once_by_its_command(fresh: Installed):
+    effects = EffectsServer(fresh.data.parent / "effects.txt", delay_ms=60_000)
+    run(effects.start())
+    agent = {"instructions": "Pay.", "tools": ["effects__pay_once"], "ask": "never"}
+    (fresh.data.parent / "payer.json").write_text(json.dumps(agent))
+    with serving_chat(pays) as chat:
+        fresh.more = {
+            "WAYLINE_CHAT_BASE_URL": chat.url,
+            "WAYLINE_TOOL_REGISTRY_SERVERS": json.dumps([effects.settings()]),
+        }
+        fresh.start()
+        fresh.run_json("agents", "put", "payer", "payer.json")
+        submit(fresh, "j1", agent="payer")
+        run(until(lambda: effects.has_begun("pay_once"), within=60, why="the tool is called"))
+        effects.kill()
+        waiting: dict[str, Any] = {}
+
+        async def waits() -> bool:
+            waiting.update(fresh.run_json("jobs", "show", "j1"))
+            return waiting["status"] == "parked"
+
+        run(until(waits, within=60, why="the job waits for the outcome"))
+        drawn = fresh.wayline("jobs", "show", "j1").stdout
+        decision = re.findall(r"wayline jobs answer j1 (\S+) ", drawn)[0]
+        unreadable = fresh.wayline("jobs", "answer", "j1", decision, "perhaps")
+        nowhere = fresh.wayline("jobs", "answer", "j1", "d9", "succeeded")
+        stored = fresh.wayline("jobs", "answer", "j1", decision, "succeeded", "--content", "receipt 17")
+        ended = job(fresh, "j1")
+        again = fresh.wayline("jobs", "answer", "j1", decision, "failed")
+
+    assert (unreadable.returncode, "succeeded" in unreadable.stderr) == (1, True)
+    assert nowhere.returncode == 1
+    assert (stored.returncode, stored.stdout) == (0, "j1: the answer is stored, the job goes on\n")
+    assert "receipt 17" in ended["answer"]
+    assert again.returncode == 1
+    assert effects.calls() == [], "it was answered, not called again"
