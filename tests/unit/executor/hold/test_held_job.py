@@ -4,7 +4,9 @@ import asyncio
 from functools import partial
 
 import pytest
+from structlog.testing import capture_logs
 
+from wayline.contracts import headers as h
 from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.decide.client_calls import end_calls
 from wayline.executor.hold import held_job
@@ -13,7 +15,7 @@ from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.executor.hold.signals import Meanings
-from wayline.journal import Head, Job, JobLog, State
+from wayline.journal import Head, Job, JobLog, State, Stored
 
 A_MOMENT_S = 0.001
 LONG_S = 60.0
@@ -65,3 +67,24 @@ async def test_a_beat_reads_no_log_that_was_appended_to(hold, monkeypatch):
     assert asked == []
     await hold.look()
     assert asked == ["events.acme.j1"]
+
+
+async def test_a_beat_that_finds_another_owner_stops_the_holder(hold, monkeypatch):
+    others = Head(9, State.NEW, 3, "hash", owner="another")
+
+    async def of_another(*_: object) -> Stored:
+        return Stored(9, {h.RECORD: others.header()}, b"")
+
+    async def no_signal(*_: object) -> int:
+        return 0
+
+    monkeypatch.setattr(held_job, "last_record", of_another)
+    monkeypatch.setattr(held_job.signals, "newest", no_signal)
+    holder = asyncio.create_task(asyncio.Event().wait())
+    hold.start_beating(holder)
+
+    with capture_logs() as logged:
+        await hold.look()
+
+    assert holder.cancelled() and hold.fenced
+    assert [(line["event"], line["job"]) for line in logged] == [("fenced", "j1")]

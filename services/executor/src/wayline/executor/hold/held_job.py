@@ -8,6 +8,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+import structlog
 from nats import errors as nats_errors
 from nats.aio.msg import Msg
 
@@ -22,6 +23,8 @@ from wayline.executor.hold.log_writer import ClaimLost, LogWriter
 from wayline.executor.hold.ticket_end import Forgotten, GivenBack
 from wayline.journal import Fenced, header_fields, last_record
 from wayline.telemetry import metrics
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 
@@ -151,6 +154,7 @@ class HeldJob:
                 and header_fields(last.headers)["owner"] != self.ticket.owner
             ):
                 metrics.jobs_fenced.labels("heartbeat").inc()
+                log.info("fenced", job=self.ticket.job_id)
                 self.fenced = True
                 return await stopped(self._holder)
             # Hints travel on core NATS and may be lost: look for signals now and then all the same.
