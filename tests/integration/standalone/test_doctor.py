@@ -8,13 +8,16 @@ import asyncpg
 import pytest
 
 from wayline.embedded import PostgresServer
+from wayline.standalone.backup.database_dump import tables_moment
 from wayline.standalone.doctor.database import examine_database
 from wayline.standalone.doctor.finding import Finding
 from wayline.standalone.settings import Settings
 from wayline.standalone.setup.installation import Installation
 from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.setup.migrations import migrate_database
+from wayline.standalone.upgrade.open_jobs import check_jobs
 from wayline.standalone.upgrade.pending_migrations import check_database
+from wayline.store import PostgresUnavailable
 from wayline.testkit import Database
 from wayline.testkit.databases import clone_with_tables, drop
 
@@ -74,3 +77,23 @@ async def test_a_newer_schema_is_a_note_unless_it_refuses_this_version(
 
     assert findings["schema router"].state == state
     assert [step.kind for step in steps] == [kind]
+
+
+async def test_commands_say_that_no_host_accepts_writes(database: Database, tmp_path: Path):
+    more = "&" if "?" in database.dsn else "?"
+    dsn = f"{database.dsn}{more}target_session_attrs=read-write&default_transaction_read_only=on"
+    settings = Settings.model_validate({"postgres_dsn": dsn})
+    installation = Installation(tmp_path / "data")
+    installation.credentials.mkdir(parents=True)
+    access = find_servers(settings, installation)
+
+    [found] = [one async for one in examine_database(settings, installation)]
+    with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
+        _ = [step async for step in check_database(access)]
+    with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
+        _ = [step async for step in check_jobs(None, access)]
+    with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
+        async with tables_moment(dsn, ["router"]):
+            pass
+
+    assert (found.state, found.text) == ("problem", "Postgres: none of its hosts accepts writes")

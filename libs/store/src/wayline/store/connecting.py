@@ -11,7 +11,7 @@ import asyncpg
 
 from wayline.store.errors import PoolerUnannounced, PostgresRefused, PostgresTooOld, PostgresUnavailable
 from wayline.store.pooler import read_pool_mode
-from wayline.store.several_hosts import NoPrimary, connect_once, is_unreachable
+from wayline.store.several_hosts import NONE_WRITES, NoPrimary, connect_once, is_unreachable
 from wayline.store.transient_errors import sqlstate
 
 T = TypeVar("T")
@@ -43,11 +43,16 @@ async def reach(dsn: str, connect: Callable[[], Awaitable[T]], *, wait_s: float 
         await asyncio.sleep(RETRY_POLL_S)
 
 
+async def connect_or_explain(dsn: str, **options: Any) -> Any:
+    """Open one connection for a command; an error says where nothing answers or who was refused, and what to do."""
+    return await reach(dsn, lambda: connect_once(dsn, **options))
+
+
 async def connect_admin(dsn: str) -> asyncpg.Connection:
     """Open one connection for migrations, to a server that is new enough."""
     if read_pool_mode(dsn)[1]:
         raise PoolerUnannounced(where=address(dsn), admin=True)
-    conn = await reach(dsn, lambda: connect_once(dsn))
+    conn = await connect_or_explain(dsn)
     try:
         require_version(conn)
     except BaseException:
@@ -65,7 +70,7 @@ def require_version(conn: Any) -> None:
 
 def unavailable(error: BaseException, *, where: str, waited_s: float = 0.0, ran: bool = False) -> PostgresUnavailable:
     """Make our own error of one that passes by itself; `ran`: it came to a statement that ran."""
-    cause = str(error) or type(error).__name__
+    cause = NONE_WRITES if isinstance(error, NoPrimary) else str(error) or type(error).__name__
     state = sqlstate(error)
     too_slow = ran and (isinstance(error, TimeoutError) or state == STATEMENT_CANCELLED)
     return PostgresUnavailable(where=where, cause=cause, waited_s=waited_s, sqlstate=state, statement_too_slow=too_slow)

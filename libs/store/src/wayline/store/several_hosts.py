@@ -15,6 +15,7 @@ CHOOSES: Final = "target_session_attrs="
 
 NoPrimary: Final = TargetServerAttributeNotMatched
 """None of several hosts takes writes, as while a standby is promoted."""
+NONE_WRITES: Final = "none of its hosts accepts writes"
 
 
 def is_unreachable(error: BaseException) -> bool:

@@ -13,7 +13,7 @@ from wayline.standalone.errors import NoStream
 from wayline.standalone.setup.installation import Installation
 from wayline.standalone.setup.migrate import find_servers
 from wayline.standalone.setup.migrations import connected_admin, sql
-from wayline.store.several_hosts import connect_once
+from wayline.store.connecting import connect_or_explain
 
 if TYPE_CHECKING:
     from wayline.chassis import Bus
@@ -136,7 +136,7 @@ async def _info(bus: Bus, name: str, *, subjects_from: int | None) -> dict[str, 
 
 
 async def _schemas(dsn: str) -> dict[str, int]:
-    conn = await connect_once(dsn)
+    conn = await connect_or_explain(dsn)
     try:
         return {row["name"]: row["bytes"] for row in await conn.fetch(sql.schema_sizes)}
     finally:

@@ -16,7 +16,7 @@ from wayline.embedded.binaries import postgres_clients
 from wayline.standalone.backup.backup_files import CHUNK_BYTES, Write
 from wayline.standalone.errors import BackupFailed
 from wayline.standalone.setup.migrations import sql
-from wayline.store.several_hosts import connect_once
+from wayline.store.connecting import connect_or_explain
 
 INSTALLED: Final = Path("/usr/lib/postgresql")
 TLS: Final = frozenset({"require", "verify-ca", "verify-full"})
@@ -45,7 +45,7 @@ async def tables_moment(dsn: str, schemas: Sequence[str]) -> AsyncIterator[Table
     """Hold one moment of all tables, and the tables themselves, until they have been dumped."""
     # It does nothing while streams are read, which may take long.
     session = {"wayline.tenant": "*", "idle_in_transaction_session_timeout": "0"}
-    conn: Any = await connect_once(dsn, server_settings=session)
+    conn: Any = await connect_or_explain(dsn, server_settings=session)
     try:
         async with conn.transaction(isolation="repeatable_read", readonly=True):
             snapshot = await conn.fetchval("SELECT pg_export_snapshot()")

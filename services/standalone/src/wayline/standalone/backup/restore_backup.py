@@ -17,7 +17,7 @@ from wayline.standalone.backup.take_backup import NOT_KEPT, QUEUES, TABLES, WAIT
 from wayline.standalone.errors import NotEmpty
 from wayline.standalone.setup.installation import ServerAccess
 from wayline.standalone.setup.migrations import connected_admin, migrate_all, sql
-from wayline.store.several_hosts import connect_once
+from wayline.store.connecting import connect_or_explain
 
 if TYPE_CHECKING:
     from wayline.chassis import Bus
@@ -45,7 +45,7 @@ async def restore_backup(
     """
     manifest = backup.manifest
     async with connected_admin(access, wait_s=WAIT_S) as bus:
-        conn: Any = await connect_once(access.admin_dsn, server_settings={"wayline.tenant": "*"})
+        conn: Any = await connect_or_explain(access.admin_dsn, server_settings={"wayline.tenant": "*"})
         try:
             await _require_empty(bus, conn, manifest, name=name, replace=replace)
             server = conn.get_server_version().major

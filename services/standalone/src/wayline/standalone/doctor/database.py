@@ -16,7 +16,7 @@ from wayline.standalone.setup.migrations import sql
 from wayline.store import rls_gaps
 from wayline.store.connecting import POSTGRES_MAJOR_MIN
 from wayline.store.migration_files import is_function_file, read_functions, read_migrations
-from wayline.store.several_hosts import connect_once
+from wayline.store.several_hosts import NONE_WRITES, NoPrimary, connect_once
 
 MIGRATE = "run `wayline migrate`"
 
@@ -31,6 +31,9 @@ async def examine_database(settings: Settings, installation: Installation) -> Fi
         conn = await connect_once(access.admin_dsn)
     except NoServers as error:
         yield problem("database", str(error), "set WAYLINE_POSTGRES_DSN")
+        return
+    except NoPrimary:
+        yield problem("database", f"Postgres: {NONE_WRITES}", "promote the standby: what waits goes on by itself")
         return
     except (OSError, TimeoutError, asyncpg.PostgresError) as error:
         text = f"Postgres does not answer: {str(error) or type(error).__name__}"

@@ -17,7 +17,7 @@ from wayline.standalone.services import MEMBERS
 from wayline.standalone.setup.credentials import ADMIN
 from wayline.standalone.setup.installation import DATABASE, GRAFANA, GRAFANA_ROLE, ServerAccess
 from wayline.store import Queries, create_login, migrate
-from wayline.store.several_hosts import connect_once
+from wayline.store.connecting import connect_or_explain
 
 sql = Queries.load(files("wayline.standalone") / "queries.sql")
 
@@ -88,7 +88,7 @@ async def create_database(server_dsn: str) -> None:
 
 
 async def _let_grafana_read(access: ServerAccess) -> AsyncIterator[str]:
-    conn: Any = await connect_once(access.admin_dsn)
+    conn: Any = await connect_or_explain(access.admin_dsn)
     try:
         await conn.execute(sql.lock_grafana)
         login = access.credentials.role_of(GRAFANA_ROLE)

@@ -10,7 +10,7 @@ from wayline.journal import JobLog
 from wayline.standalone.setup.installation import ServerAccess
 from wayline.standalone.setup.migrations import sql
 from wayline.standalone.upgrade.upgrade_step import UpgradeStep, UpgradeSteps
-from wayline.store.several_hosts import connect_once
+from wayline.store.connecting import connect_or_explain
 
 JOBS_MAX: Final = 500
 """How many open jobs are read, those that wait for longest first."""
@@ -19,7 +19,7 @@ TODO: Final = "let a replica of the version that wrote it end it, or keep one ru
 
 async def check_jobs(bus: Bus, access: ServerAccess) -> UpgradeSteps:
     """Yield the open jobs whose logs hold what this version does not know."""
-    conn: Any = await connect_once(access.admin_dsn)
+    conn: Any = await connect_or_explain(access.admin_dsn)
     try:
         await conn.execute(sql.see_all_tenants)
         jobs = await conn.fetch(sql.open_jobs, JOBS_MAX) if await conn.fetchval(sql.has_jobs) else []

@@ -9,9 +9,9 @@ from wayline.standalone.services import MEMBERS, Member
 from wayline.standalone.setup.installation import ServerAccess
 from wayline.standalone.setup.migrations import sql
 from wayline.standalone.upgrade.upgrade_step import UpgradeStep, UpgradeSteps
+from wayline.store.connecting import connect_or_explain
 from wayline.store.lock_retries import LOCK_TIMEOUT_MS
 from wayline.store.migration_files import SqlFile, is_function_file, read_functions, read_migrations
-from wayline.store.several_hosts import connect_once
 
 MIGRATE: Final = "`wayline migrate`, while the services work"
 _LOCKED: Final = re.compile(
@@ -22,7 +22,7 @@ _CREATED: Final = re.compile(r"^\s*CREATE TABLE (?:IF NOT EXISTS )?(\w+)", re.M)
 
 async def check_database(access: ServerAccess) -> UpgradeSteps:
     """Yield what the database lacks, and what of it this version does not know."""
-    conn: Any = await connect_once(access.admin_dsn)
+    conn: Any = await connect_or_explain(access.admin_dsn)
     try:
         for member in MEMBERS:
             if member.schema:
