@@ -1,4 +1,4 @@
-"""An installation of one machine moves to three NATS servers and a Postgres of one's own, by documented commands."""
+"""An installation of one machine moves to three NATS servers and a Postgres of one's own and back, as documented."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 SERVICES = ("gateway", "router", "executor", "tool-registry", "tracing", "retrieval", "notifier")
 ANSWERS_WITHIN_S = 90.0
+ENDS_WITHIN_S = 30.0
 
 
 @pytest.fixture
@@ -51,7 +52,11 @@ def succeeded(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout
 
 
-def test_a_laptops_jobs_are_shown_and_run_on_three_servers(fresh: Installed, postgres: PostgresServer):
+def is_well(installed: Installed) -> bool:
+    return installed.wayline("doctor").returncode == 0
+
+
+def test_a_laptops_jobs_move_to_three_servers_and_back(fresh: Installed, postgres: PostgresServer):
     home = fresh.data.parent
     fresh.start()
     job = fresh.run_json("run", "What time is it?")["job_id"]
@@ -70,16 +75,31 @@ def test_a_laptops_jobs_are_shown_and_run_on_three_servers(fresh: Installed, pos
         succeeded(moved.wayline("restore", str(home / "move.tar"), "--replicas", "3", "--nothing-after"))
         told = json.loads(succeeded(moved.wayline("credentials", "write", "--json")))
         serving = moved.spawn("serve", *SERVICES)
-        stack.callback(serving.wait, 30)
+        stack.callback(serving.wait, ENDS_WITHIN_S)
         stack.callback(serving.terminate)
         run(until(lambda: moved.wayline("jobs", "show", job).returncode == 0, within=ANSWERS_WITHIN_S, why="it serves"))
 
         assert moved.run_json("jobs", "show", job)["status"] == "completed"
         assert moved.run_json("run", "What time is it?")["status"] == "completed"
         moved.more["WAYLINE_URL"] = f"http://127.0.0.1:{moved.http_port}"
+        run(until(lambda: is_well(moved), within=ANSWERS_WITHIN_S, why="doctor finds no problem on three servers"))
         copies = [one["state"] for one in moved.run_json("doctor")["findings"] if one["about"] == "copies"]
         assert (copies, told["servers_told"]) == (["ok"], len(servers))
         run(connects(servers[-1], seed))
+
+        serving.terminate()
+        serving.wait(ENDS_WITHIN_S)
+        del moved.more["WAYLINE_URL"]
+        moved.run_json("backup", str(home / "back.tar"))
+
+    back = Installed(home / "back")
+    succeeded(back.wayline("restore", str(home / "back.tar"), "--replicas", "1", "--nothing-after"))
+    with ExitStack() as stack:
+        stack.callback(back.abandon)
+        back.start()
+        assert back.run_json("jobs", "show", job)["status"] == "completed"
+        assert back.run_json("run", "What time is it?")["status"] == "completed"
+        run(until(lambda: is_well(back), within=ANSWERS_WITHIN_S, why="doctor finds no problem on one server"))
 
 
 async def started(servers: list[NatsServer]) -> None:
