@@ -45,8 +45,10 @@ def test_running_jobs_are_limited_and_not_any_more(wayline: Installed):
 def test_a_tenant_is_given_a_weight(wayline: Installed):
     wayline.run_json("tenants", "create", "acme")
     set_to = wayline.run_json("tenants", "weight", "acme", "5")
+    drawn = wayline.wayline("tenants", "show", "acme").stdout
     wrong = wayline.wayline("tenants", "weight", "acme", "101")
 
+    assert drawn.strip().split("\t")[2:] == ["ok", "5"]
     assert (set_to["weight"], wayline.run_json("tenants", "show", "acme")["weight"], wrong.returncode) == (5, 5, 2)
 
 

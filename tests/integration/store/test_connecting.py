@@ -93,6 +93,24 @@ async def test_a_database_that_was_never_migrated_is_said_plainly(database: Data
         await Store.connect(database.dsn, schema="notes")
 
 
+async def test_a_column_added_beside_a_service_makes_a_statement_come_again(database: Database, tmp_path: Path):
+    (tmp_path / "0001_notes.sql").write_text(MIGRATION)
+    await migrate(database.dsn, schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+    store = await Store.connect(database.as_role("w_service", "p"), schema="w")
+    read = "SELECT * FROM notes"
+    await store.fetch("acme", read)
+
+    (tmp_path / "0002_more.sql").write_text("-- migrate:up\nALTER TABLE notes ADD COLUMN more text;\n-- migrate:down\n")
+    await migrate(database.dsn, schema="w", role="w_service", password="p", directory=tmp_path, vector=True)
+
+    with pytest.raises(PostgresUnavailable, match="its tables have just been changed") as error:
+        async with store.tenant("acme") as conn:
+            await conn.fetch(read)
+    assert error.value.after_s < 1
+    assert await store.fetch("acme", read) == []
+    await store.close()
+
+
 async def test_named_queries_run_in_the_services_own_schema(database: Database, tmp_path: Path):
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "0001_notes.sql").write_text(MIGRATION)

@@ -25,6 +25,7 @@ from wayline.store.transient_errors import is_away
         asyncpg.CannotConnectNowError(),
         asyncpg.PostgresIOError(),
         asyncpg.ConnectionDoesNotExistError(),
+        asyncpg.InvalidCachedStatementError(),
         TimeoutError(),
     ],
     ids=lambda error: type(error).__name__,

@@ -28,6 +28,7 @@ STATES = frozenset(
     }
 )
 REASONS = {
+    "0A000": "its tables have just been changed",
     "25006": "it is read-only",
     "40001": "another transaction came first",
     "40P01": "another transaction came first",
@@ -42,12 +43,15 @@ REASONS = {
     "57P03": "it is starting or stopping",
 }
 """Short words for people: a probe and an HTTP answer show them."""
-COMES_AGAIN_S = {"40001": 0.1, "40P01": 0.1}
+COMES_AGAIN_S = {"0A000": 0.1, "40001": 0.1, "40P01": 0.1}
 """How soon to try again where it is not a second."""
 
 
 def is_away(error: BaseException) -> bool:
     """Return whether the same statement may succeed later."""
+    # A migration has added a column to what a running service selects: the next plan is made anew.
+    if isinstance(error, asyncpg.InvalidCachedStatementError):
+        return True
     if isinstance(error, asyncpg.PostgresError):
         state = sqlstate(error)
         return state[:2] in CLASSES or state in STATES

@@ -208,7 +208,7 @@ def agent_check(checked: dict[str, Any]) -> RenderableType:
 def tenants_table(page: dict[str, Any]) -> RenderableType:
     """Draw one row for each tenant."""
     return table(
-        ("tenant", "created", "state"),
+        ("tenant", "created", "state", "weight"),
         (
             (
                 tenant["tenant"],
@@ -216,6 +216,8 @@ def tenants_table(page: dict[str, Any]) -> RenderableType:
                 f"disabled: {escape(tenant['disabled_reason'] or 'no reason given')}"
                 if tenant["disabled_at"]
                 else "ok",
+                # A gateway of 0.1.0 knows no weights.
+                str(tenant.get("weight", 1)),
             )
             for tenant in page["tenants"]
         ),
