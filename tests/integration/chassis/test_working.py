@@ -145,18 +145,39 @@ async def test_a_retry_waits_in_place_and_costs_no_delivery(bus, bind):
 
 async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0.3)
-    cut_off, whole = asyncio.Event(), Noting()
+    monkeypatch.setattr("wayline.chassis.handling.worker.REST_S", 60)
+    names = [f"j{n}" for n in range(6)]
+    held, whole = set(), Noting()
 
     async def on_job(job, delivery):
-        cut_off.set()
+        held.add((job.input, delivery.deliveries))
         raise Retry("this zone reaches no database", after_s=0.1)
 
     await bind(on_job)
-    await submit(bus, "j1")
-    await asyncio.wait_for(cut_off.wait(), 10)
+    for name in names:
+        await submit(bus, name)
+    await until(lambda: len(held) == len(names), within=20, why="the one that is cut off has all of them")
     await bind(whole)
 
-    await until(lambda: whole.inputs == ["j1"], within=20, why="the other replica has it")
+    await until(lambda: sorted(whole.inputs) == names, within=20, why="the other replica has them")
+    await empty(bus)
+    assert len(held) == len(names), "what was handed back came to the same replica again"
+
+
+async def test_a_replica_that_handed_back_takes_messages_again(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0.3)
+    monkeypatch.setattr("wayline.chassis.handling.worker.REST_S", 0.3)
+    deliveries = set()
+
+    async def on_job(job, delivery):
+        deliveries.add(delivery.deliveries)
+        if len(deliveries) < 3:
+            raise Retry("the database is away", after_s=0.1)
+
+    await bind(on_job)
+    await submit(bus, "j1")
+
+    await until(lambda: len(deliveries) == 3, within=20, why="it has the message again")
     await empty(bus)
 
 

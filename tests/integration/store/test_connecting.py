@@ -1,6 +1,7 @@
 """A service that cannot reach its database says what to do."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import asyncpg
@@ -128,6 +129,18 @@ async def test_named_queries_run_in_the_services_own_schema(database: Database, 
     with pytest.raises(UnknownQuery, match="no query 'delete_note'; it has: insert_note"):
         store.sql.delete_note  # noqa: B018
     await store.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the kernel of this system has no such time-out")
+async def test_a_connection_whose_server_is_gone_is_lost_soon(database: Database):
+    conn = await several_hosts.connect_once(database.dsn)
+    sock = conn._transport.get_extra_info("socket")
+
+    found = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+    listens = sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    await conn.close()
+
+    assert (found, bool(listens)) == (several_hosts.GONE_AFTER_S * 1_000, True)
 
 
 @pytest.mark.parametrize("how", ["silent", "closes"])

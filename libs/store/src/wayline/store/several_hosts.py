@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any, Final
 
 import asyncpg
@@ -11,6 +12,8 @@ from wayline.store.transient_errors import is_away
 
 CONNECT_WITHIN_S: Final = 10.0
 """Of all hosts together."""
+GONE_AFTER_S: Final = 25
+"""After so long without a word of its machine a connection is lost: a statement waits a minute for its answer."""
 CHOOSES: Final = "target_session_attrs="
 
 NoPrimary: Final = TargetServerAttributeNotMatched
@@ -53,6 +56,7 @@ class Hosts:
                     raise
                 last = error
                 continue
+            _notice_when_gone(conn)
             if self._moves:
                 self._order.remove(dsn)
                 self._order.insert(0, dsn)
@@ -64,3 +68,15 @@ class Hosts:
 async def connect_once(dsn: str, **options: Any) -> Any:
     """Open one connection to whichever host of an address does what it asks for."""
     return await Hosts(dsn).connect(**options)
+
+
+def _notice_when_gone(conn: Any) -> None:
+    """Have the kernel end a connection whose other machine answers nothing, also while we only listen."""
+    sock = conn._transport.get_extra_info("socket")
+    # Elsewhere than on Linux the statement's own time-out is all there is.
+    if sock is None or sock.family not in {socket.AF_INET, socket.AF_INET6} or not hasattr(socket, "TCP_USER_TIMEOUT"):
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 10)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, GONE_AFTER_S * 1_000)

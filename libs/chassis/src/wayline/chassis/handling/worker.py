@@ -44,6 +44,8 @@ WAIT_MAX_S = 15.0
 """The longest pause between two tries while something is away."""
 HELD_MAX_S = 15.0
 """How long a message is held while something is away, before another replica may try."""
+REST_S = 2.0
+"""How long a replica takes nothing after that: the bus might send it the same message again."""
 TRIES_ALIKE = 4
 """Tries after which such a pause doubles."""
 HANDED_BACK_S = 5.0
@@ -104,6 +106,7 @@ class Worker(Generic[M]):
         self._telemetry = telemetry
         self._work = work
         self._stopping = asyncio.Event()
+        self._is_held = False
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
         self._slots = TenantSlots(
             work.slots,
@@ -129,10 +132,12 @@ class Worker(Generic[M]):
 
     async def hold(self) -> None:
         """Take no more messages."""
+        self._is_held = True
         await self._puller.hold()
 
     async def release(self) -> None:
         """Take messages again."""
+        self._is_held = False
         self._puller.release()
 
     async def stop(self, grace_s: float) -> None:
@@ -157,6 +162,8 @@ class Worker(Generic[M]):
             work.after_ack()
         except _HandBack as handed:
             outcome = "handed back"
+            if handed.rests and not self._stopping.is_set():
+                await self._rest()
             await _send(raw.nak(delay=handed.after_s))
         except Reject as error:
             outcome = error.code
@@ -216,7 +223,7 @@ class Worker(Generic[M]):
 
     async def _in_turn(self, doing: Callable[[], Awaitable[R]], delivery: Delivery, held: HeldMessage) -> R:
         """Handle a message in its turn; while something is away, give its slot to another message."""
-        tries, began = 0, asyncio.get_running_loop().time()
+        tries, long_at = 0, asyncio.get_running_loop().time() + HELD_MAX_S
         while True:
             try:
                 await self._slots.take_turn(held)
@@ -235,13 +242,16 @@ class Worker(Generic[M]):
                 if not self._slots.step_aside(held) and again:
                     # Its tenant has as many in hand as it may; what comes back later leaves room for others'.
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
-                if again and not self._counts_deliveries and self._waited_long(began):
+                if again and not self._counts_deliveries and asyncio.get_running_loop().time() >= long_at:
                     # Another replica may reach what this one does not: its zone is cut off, the others' are not.
-                    raise _HandBack(after_s=NAK_FIRST_S) from None
+                    raise _HandBack(after_s=NAK_FIRST_S, rests=True) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
 
-    def _waited_long(self, began: float) -> bool:
-        return asyncio.get_running_loop().time() - began >= HELD_MAX_S
+    async def _rest(self) -> None:
+        """Take no messages for a moment, in which another replica gets what is handed back."""
+        with suppress(nats_errors.Error):
+            await self._puller.hold()
+        asyncio.get_running_loop().call_later(REST_S, lambda: self._is_held or self._puller.release())
 
     async def _wait(self, error: Retry, *, after_s: float) -> None:
         """Wait for what is away or full. Raises _Stopping when the service stops meanwhile."""
@@ -323,9 +333,10 @@ def pause_s(deliveries: int) -> float:
 class _HandBack(Exception):
     """The message shall come again later."""
 
-    def __init__(self, *, after_s: float) -> None:
+    def __init__(self, *, after_s: float, rests: bool = False) -> None:
         super().__init__()
         self.after_s = after_s
+        self.rests = rests
 
 
 class _Stopping(Exception):
