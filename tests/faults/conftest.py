@@ -43,11 +43,20 @@ MakePlatform = Callable[..., Awaitable[FaultPlatform]]
 
 async def shorten_ack_waits(js: JetStreamContext) -> None:
     """Have the messages of a killed service come again soon, whichever it was."""
+    await _set_ack_waits(js, ACK_WAIT_S)
+
+
+async def restore_ack_waits(js: JetStreamContext) -> None:
+    """Have messages come again when operators see them again: where the network is slow a second is too short."""
+    await _set_ack_waits(js, None)
+
+
+async def _set_ack_waits(js: JetStreamContext, seconds: float | None) -> None:
     for consumer in CONSUMERS:
         # A bus of the last release has not all of them.
         with suppress(NotFoundError):
             present = (await js.consumer_info(consumer.stream, consumer.name)).config
-            await js.add_consumer(consumer.stream, present.evolve(ack_wait=ACK_WAIT_S))
+            await js.add_consumer(consumer.stream, present.evolve(ack_wait=seconds or consumer.ack_wait_s))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

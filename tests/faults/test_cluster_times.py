@@ -15,12 +15,11 @@ from uuid import uuid4
 
 import pytest
 
-from wayline.chassis.topology import CONSUMERS
 from wayline.testkit.nats_cluster import NAMES
 
 from ..bench import page
 from .clusters import SERVICES, ZONES, cluster_of, cut_off, leader_of, network_of, start_in_zones, until_healed
-from .conftest import MakePlatform
+from .conftest import MakePlatform, restore_ack_waits
 from .platform import FaultPlatform, says
 from .test_outages import lasts
 
@@ -60,9 +59,7 @@ async def test_the_times_of_a_cluster(make_platform: MakePlatform):
 
 async def start(platform: FaultPlatform) -> None:
     """Start the services with what an operator has: tickets of an executor that is gone come after 10 s."""
-    for consumer in CONSUMERS:
-        present = (await platform.bus.js.consumer_info(consumer.stream, consumer.name)).config
-        await platform.bus.js.add_consumer(consumer.stream, present.evolve(ack_wait=consumer.ack_wait_s))
+    await restore_ack_waits(platform.bus.js)
     if platform.zones:
         await start_in_zones(platform, *SERVICES)
     else:
