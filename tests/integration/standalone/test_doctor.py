@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
@@ -86,12 +87,13 @@ async def test_commands_say_that_no_host_accepts_writes(database: Database, tmp_
     installation = Installation(tmp_path / "data")
     installation.credentials.mkdir(parents=True)
     access = find_servers(settings, installation)
+    no_bus: Any = None
 
     [found] = [one async for one in examine_database(settings, installation)]
     with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
         _ = [step async for step in check_database(access)]
     with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
-        _ = [step async for step in check_jobs(None, access)]
+        _ = [step async for step in check_jobs(no_bus, access)]
     with pytest.raises(PostgresUnavailable, match="none of its hosts accepts writes"):
         async with tables_moment(dsn, ["router"]):
             pass

@@ -2,6 +2,7 @@
 
 import asyncio
 from functools import partial
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -9,7 +10,7 @@ from structlog.testing import capture_logs
 from wayline.contracts import headers as h
 from wayline.executor.decide.approvals import judge_decision
 from wayline.executor.decide.client_calls import end_calls
-from wayline.executor.hold import held_job
+from wayline.executor.hold import held_job, signals
 from wayline.executor.hold.claim import Ticket
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.job_heartbeats import Heartbeats
@@ -23,10 +24,11 @@ LONG_S = 60.0
 
 @pytest.fixture
 def hold() -> HeldJob:
-    writer = LogWriter(JobLog(None, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
+    nobody: Any = None
+    writer = LogWriter(JobLog(nobody, "acme", "j1"), Head(1, State.NEW, 2, "hash"), Job(job_id="j1", tenant="acme"))
     meanings = Meanings(judge_decision, partial(end_calls, tokens_max=1_000))
     parts = {"draining": asyncio.Event(), "heartbeats": Heartbeats(LONG_S), "meanings": meanings}
-    return HeldJob(None, Ticket("acme", "j1", 1, 1, 1), None, writer, **parts)
+    return HeldJob(nobody, Ticket("acme", "j1", 1, 1, 1), nobody, writer, **parts)
 
 
 async def test_what_is_not_over_in_time_is_stopped(hold):
@@ -60,7 +62,7 @@ async def test_a_beat_reads_no_log_that_was_appended_to(hold, monkeypatch):
         return 0
 
     monkeypatch.setattr(held_job, "last_record", no_record)
-    monkeypatch.setattr(held_job.signals, "newest", no_signal)
+    monkeypatch.setattr(signals, "newest", no_signal)
 
     hold.writer.head = hold.writer.head.stored(7, "m7")
     await hold.look()
@@ -79,7 +81,7 @@ async def test_a_beat_that_finds_another_owner_stops_the_holder(hold, monkeypatc
         return 0
 
     monkeypatch.setattr(held_job, "last_record", of_another)
-    monkeypatch.setattr(held_job.signals, "newest", no_signal)
+    monkeypatch.setattr(signals, "newest", no_signal)
     holder = asyncio.create_task(asyncio.Event().wait())
     hold.start_beating(holder)
 
