@@ -24,6 +24,7 @@ from wayline.contracts import forgetting as f
 from wayline.contracts import knowledge as k
 from wayline.contracts import mcp_servers as mcp
 from wayline.contracts import memory as memories
+from wayline.contracts import memory_consolidation as consolidation
 from wayline.contracts import models as m
 from wayline.contracts import overview as o
 from wayline.contracts import replicas as rp
@@ -116,8 +117,8 @@ DELIVERY = wh.WebhookDelivery.model_validate_json((SAMPLES / "WebhookDelivery-1.
 FACTS = memories.FactPage(facts=(FACT,))
 SAVED = memories.FactsSaved.model_validate_json((SAMPLES / "FactsSaved-1.json").read_bytes())
 FORGETTING = f.Forgetting.model_validate_json((SAMPLES / "Forgetting-1.json").read_bytes())
-CONSOLIDATED = memories.Consolidated.model_validate_json((SAMPLES / "Consolidated-1.json").read_bytes())
-UNDONE = memories.ConsolidationUndone.model_validate_json((SAMPLES / "ConsolidationUndone-1.json").read_bytes())
+CONSOLIDATED = consolidation.Consolidated.model_validate_json((SAMPLES / "Consolidated-1.json").read_bytes())
+UNDONE = consolidation.ConsolidationUndone.model_validate_json((SAMPLES / "ConsolidationUndone-1.json").read_bytes())
 RECALLED = memories.FactsRecalled(facts=(), matched=0, total=0)
 ANSWERS: dict[type[Request], Any] = {
     CheckAgent: AgentCheck(
@@ -262,8 +263,8 @@ ANSWERS: dict[type[Request], Any] = {
     memories.ListMemories: FACTS,
     memories.ChangeMemory: FACT,
     memories.ForgetMemories: memories.MemoriesForgotten(facts=1),
-    memories.ConsolidateMemories: CONSOLIDATED,
-    memories.UndoConsolidation: UNDONE,
+    consolidation.ConsolidateMemories: CONSOLIDATED,
+    consolidation.UndoConsolidation: UNDONE,
     memories.StoreInsights: SAVED,
     memories.RecallInsights: RECALLED,
     memories.ListInsights: FACTS,

@@ -10,15 +10,8 @@ from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig, Routing
 from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
 from wayline.contracts.jobs import Expire, GetLatestRun, RunResult, Waiting
-from wayline.contracts.memory import (
-    ConsolidationUndone,
-    Fact,
-    FactPage,
-    FactsSaved,
-    ListMemories,
-    SaveMemories,
-    UndoConsolidation,
-)
+from wayline.contracts.memory import Fact, FactPage, FactsSaved, ListMemories, SaveMemories
+from wayline.contracts.memory_consolidation import ConsolidationUndone, UndoConsolidation
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator

@@ -9,15 +9,11 @@ import pytest
 
 from wayline.contracts.memory import (
     ChangeMemory,
-    Consolidated,
-    ConsolidateMemories,
-    ConsolidationUndone,
     Fact,
     FactChange,
     FactPage,
     FactsSaved,
     ForgetMemories,
-    FoundLink,
     GetSubject,
     ListMemories,
     MemoriesForgotten,
@@ -27,6 +23,12 @@ from wayline.contracts.memory import (
     Subject,
     SubjectLink,
     SubjectRef,
+)
+from wayline.contracts.memory_consolidation import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
+    FoundLink,
     UndoConsolidation,
 )
 from wayline.retrieval.memory import link_subjects

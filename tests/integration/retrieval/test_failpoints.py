@@ -12,12 +12,11 @@ import pytest
 from wayline.chassis import Bus, Failpoint
 from wayline.chassis.topology import INDEX_RETRIEVAL
 from wayline.contracts.errors import Retry
-from wayline.contracts.memory import (
+from wayline.contracts.memory import FactsSaved, SaveMemories
+from wayline.contracts.memory_consolidation import (
     Consolidated,
     ConsolidateMemories,
     ConsolidationUndone,
-    FactsSaved,
-    SaveMemories,
     UndoConsolidation,
 )
 from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories

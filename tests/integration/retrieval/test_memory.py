@@ -287,6 +287,18 @@ async def test_insights_go_with_their_subject(memory: Memory):
         await bus.ask(GetSubject(tenant="acme", ref=ACME), Subject)
 
 
+async def test_a_fact_of_the_same_keywords_and_meaning_merges(memory: Memory, owner: Any):
+    text, keywords = "prefers darjeeling breakfast chocolate marmalade", ("breakfast",)
+    first = (await memory.save(fact(text, keywords=keywords), key="k1")).outcomes[0]
+
+    same = (await memory.save(fact(f"{text} ox", keywords=keywords, seq=2), key="k2")).outcomes[0]
+    other = (await memory.save(fact(f"{text} elk", seq=3), key="k3")).outcomes[0]
+
+    assert (same.outcome, same.fact_id) == ("merged", first.fact_id)
+    assert other.outcome == "saved"
+    assert [tuple(row) for row in await owner("SELECT count(*), count(embedding) FROM retrieval.facts")] == [(2, 2)]
+
+
 async def test_a_fact_saved_without_its_provider_gets_its_vector_later(platform: Platform, memory: Memory, owner: Any):
     await memory.save(fact("Lives in Bonn."), key="k1")
     async with platform.superuser() as conn:

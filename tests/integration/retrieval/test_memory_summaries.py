@@ -11,7 +11,6 @@ from wayline.contracts.errors import Reject
 from wayline.contracts.forgetting import Erased, EraseFromRetrieval
 from wayline.contracts.memory import (
     ChangeMemory,
-    ConsolidationUndone,
     Fact,
     FactChange,
     FactPage,
@@ -22,8 +21,8 @@ from wayline.contracts.memory import (
     MemoriesForgotten,
     RecallMemories,
     SaveMemories,
-    UndoConsolidation,
 )
+from wayline.contracts.memory_consolidation import ConsolidationUndone, UndoConsolidation
 from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories
 from wayline.retrieval.memory import fact_table
 from wayline.testkit import Platform

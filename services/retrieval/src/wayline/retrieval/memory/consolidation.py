@@ -10,7 +10,12 @@ from uuid import uuid4
 
 from wayline.chassis import Failpoint, Periodic, reach
 from wayline.chassis.concurrency.each_alone import each_alone
-from wayline.contracts.memory import Consolidated, ConsolidateMemories, ConsolidationUndone, UndoConsolidation
+from wayline.contracts.memory_consolidation import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
+    UndoConsolidation,
+)
 from wayline.retrieval.memory.fact_rows import arguments_of, row_of
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, expiry
 from wayline.retrieval.memory.fact_table import load_queries

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from wayline.contracts.memory import Fact, FoundFact, Quoted, SubjectRef, SummarizedFact
 from wayline.retrieval.memory.comparison_keys import comparison_keys
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.plan_save import Owner, Retired, Row
+from wayline.retrieval.memory.rank_facts import Found
+from wayline.retrieval.memory.rank_facts import Row as Stored
 from wayline.store import Record
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from wayline.retrieval.embeddings.embedding import Vectors
-
-
-SPELLED_TERMS_MAX = 40
-"""Words of a search term whose spelling counts: in a long text some word is spelt as the facts are."""
 _ELSEWHERE = {"subject", "other_subject", "quoted", "conflicts_with", "conversations", "stands_for"}
 _COLUMNS = tuple(name for name in Fact.model_fields if name not in _ELSEWHERE)
+_NAMED = ("subject_type", "subject_id", "other_type", "other_id", "quote_job", "quote_seq", "quote_at")
+COLUMNS = ", ".join(_COLUMNS + _NAMED)
+"""Of the table those of which a fact is made."""
 
 
 def fact_of(row: Record) -> Fact:
@@ -29,10 +27,11 @@ def fact_of(row: Record) -> Fact:
     return Fact(**_fields(row))
 
 
-def found_fact_of(row: Record) -> FoundFact:
-    """Read a fact from a row of a recall."""
-    why = {name: round(row[name], 4) for name in ("semantic", "keyword", "fuzzy") if row[name]}
-    return FoundFact(**_fields(row), similarity=round(min(1.0, row["fit"] or 0.0), 4), why=why)
+def found_fact_of(found: Found) -> FoundFact:
+    """Read a fact that is recalled."""
+    row, fit = found
+    why = {name: round(value, 4) for name in ("semantic", "keyword", "fuzzy") if (value := getattr(fit, name))}
+    return FoundFact(**_fields(row), similarity=round(min(1.0, fit.fit), 4), why=why)
 
 
 def summarized_of(row: Record) -> SummarizedFact:
@@ -86,20 +85,7 @@ def keyword_terms(fact: Fact) -> frozenset[str]:
     return FactText(" ".join(fact.keywords)).terms
 
 
-def asked_terms(texts: list[str], vectors: Vectors | None) -> list[dict[str, Any]]:
-    """Return what is asked for, as the recall statement takes it."""
-    asked: list[dict[str, Any]] = []
-    for number, text in enumerate(texts):
-        words = FactText(text)
-        trigrams = sorted(words.trigrams) if len(words.terms) <= SPELLED_TERMS_MAX else []
-        one: dict[str, Any] = {"terms": sorted(words.terms), "trigrams": trigrams}
-        if vectors is not None:
-            one["vector"] = orjson.dumps(vectors[number].tolist()).decode()
-        asked.append(one)
-    return asked
-
-
-def _fields(row: Record) -> dict[str, Any]:
+def _fields(row: Stored) -> dict[str, Any]:
     fields: dict[str, Any] = {name: row[name] for name in _COLUMNS}
     fields["subject"] = _subject(row["subject_type"], row["subject_id"])
     fields["other_subject"] = _subject(row["other_type"], row["other_id"])
@@ -107,7 +93,7 @@ def _fields(row: Record) -> dict[str, Any]:
     return fields
 
 
-def _quoted(row: Record) -> Quoted | None:
+def _quoted(row: Stored) -> Quoted | None:
     if not row["quote_job"]:
         return None
     return Quoted(job_id=row["quote_job"], seq=row["quote_seq"], said_at=row["quote_at"])

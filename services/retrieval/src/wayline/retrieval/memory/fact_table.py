@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,17 +21,28 @@ from wayline.contracts.memory import (
     MemoriesForgotten,
     SummarizedFact,
 )
-from wayline.retrieval.memory.fact_rows import arguments_of, fact_of, found_fact_of, keys_of, row_of, summarized_of
+from wayline.retrieval.memory.fact_rows import (
+    COLUMNS,
+    arguments_of,
+    fact_of,
+    found_fact_of,
+    keys_of,
+    row_of,
+    summarized_of,
+)
 from wayline.retrieval.memory.fact_rules import KEYS_KEPT_DAYS, RETIRED_MAX, Standing
 from wayline.retrieval.memory.forget_facts import forget_facts
 from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row, owner_of_subject
 from wayline.retrieval.memory.plan_summary import SummaryPlan, summary_steps
+from wayline.retrieval.memory.rank_facts import AskedTerm, Wanted, rank_facts
+from wayline.retrieval.postgres import vectors_argument
 from wayline.store import Connection, Store
 from wayline.store.queries import Queries
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embeddings.embedding import Vectors
+    from wayline.retrieval.embeddings.embedding import Vector, Vectors
+    from wayline.retrieval.memory.fact_vectors import FactVectors
 
 NOW = "retired_at IS NULL AND state = 'active' AND (expires_at IS NULL OR expires_at > $3)"
 THEN = (
@@ -43,16 +53,6 @@ SWEEP_EVERY = 16
 """One save in so many forgets keys that are too old; it forgets up to a hundred."""
 OWN_OR_INFERRED = ["own", "inferred"]
 """What is recalled: a fact of strangers only once a person has released it, as their own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Also:
-    """What is recalled beside what fits, and what of it does not fit well enough."""
-
-    tiers: Sequence[str] = ()
-    known: Sequence[str] = ()
-    own_only: bool = False
-    similarity_min: float = 0.0
 
 
 def load_queries() -> Queries:
@@ -102,42 +102,42 @@ class FactTable:
         self,
         tenant: str,
         owner: str,
+        wanted: Wanted,
         *,
-        asked: list[dict[str, Any]],
-        embedder: tuple[str, int, float, float],
-        categories: Sequence[str] | None,
-        tiers: Sequence[str] | None,
+        asked: Sequence[AskedTerm],
+        vectors: Vectors | None,
+        embedder: FactVectors,
         limit: int,
         now: datetime,
-        as_of: datetime | None,
-        also: Also = Also(),
+        as_of: datetime | None = None,
+        own_only: bool = False,
     ) -> FactsRecalled:
-        """Find the facts of an owner that fit what is asked; `embedder`: model, dimensions, weight, least cosine."""
-        statement = self._sql.recall_facts.replace("{known_then}", NOW if as_of is None else THEN)
-        model, dimensions, weight, least = embedder
-        wanted = (
-            *(tenant, owner, as_of or now, _list(categories), _list(tiers)),
-            *(asked, model, dimensions, weight, least, limit, ["own"] if also.own_only else OWN_OR_INFERRED),
-            *(also.similarity_min, list(also.tiers), list(also.known)),
+        """Find the facts of an owner that fit what is asked; `vectors`: of each asked term, of this embedder."""
+        statement = self._sql.facts_to_recall.replace("{known_then}", NOW if as_of is None else THEN)
+        dimensions = vectors.shape[1] if vectors is not None else 0
+        rows = await self._store.fetch(
+            tenant,
+            statement.replace("{columns}", COLUMNS),
+            *(tenant, owner, as_of or now, ["own"] if own_only else OWN_OR_INFERRED),
+            *(vectors_argument([] if vectors is None else vectors), embedder.model, dimensions),
         )
-        rows = await self._store.fetch(tenant, statement, *wanted)
-        facts = await self._with_conflicts(tenant, [found_fact_of(row) for row in rows])
-        total = rows[0]["total"] if rows else await self._total(tenant, owner, now, as_of)
+        found = rank_facts(rows, asked, wanted, meaning=embedder.weight, cosine_min=embedder.similarity_min)
+        facts = await self._with_conflicts(tenant, [found_fact_of(one) for one in found[:limit]])
         gone: list[str] = []
-        if also.known:
-            found = await self._store.fetch(tenant, self._sql.gone_facts, tenant, list(also.known), owner, now)
-            gone = [row["fact_id"] for row in found]
-        matched = rows[0]["matched"] if rows else 0
-        return FactsRecalled(facts=tuple(facts), matched=matched, total=total, gone=tuple(gone))
-
-    async def _total(self, tenant: str, owner: str, now: datetime, as_of: datetime | None) -> int:
-        known = NOW if as_of is None else THEN
-        sql = self._sql.count_known.replace("{known_then}", known)
-        return int(await self._store.fetchval(tenant, sql, tenant, owner, as_of or now, OWN_OR_INFERRED))
+        if wanted.always:
+            known = await self._store.fetch(tenant, self._sql.gone_facts, tenant, list(wanted.always), owner, now)
+            gone = [row["fact_id"] for row in known]
+        return FactsRecalled(facts=tuple(facts), matched=len(found), total=len(rows), gone=tuple(gone))
 
     async def count_uses(self, tenant: str, fact_ids: Sequence[str], key: str, now: datetime, *, place: Place) -> None:
         """Count a use of each fact, once for the key, and where that was."""
         await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now, *place)
+
+    async def set_vectors(self, tenant: str, rows: Sequence[Row], vectors: Sequence[Vector], model: str) -> None:
+        """Store the vectors of versions that have none of this model."""
+        if rows:
+            named = [row.fact.fact_id for row in rows], [row.fact.version for row in rows]
+            await self._store.execute(tenant, self._sql.set_vectors, tenant, *named, vectors_argument(vectors), model)
 
     async def with_conversations(self, tenant: str, facts: Sequence[Fact]) -> list[Fact]:
         """Return facts with the conversations in which they were said or used, of each the newest."""
@@ -309,14 +309,6 @@ class OwnedFacts:
         made = [{"fact_id": row.fact.fact_id, "version": row.fact.version, "keys": keys_of(row)} for row in rows]
         if made:
             await self._conn.execute(self._sql.set_keys, self._tenant, made)
-
-    async def set_vectors(self, rows: Sequence[Row], vectors: Vectors, model: str) -> None:
-        """Store the vectors of facts that have none of this model."""
-        for row, vector in zip(rows, vectors, strict=True):
-            fact = row.fact
-            await self._conn.execute(
-                self._sql.set_vector, self._tenant, fact.fact_id, fact.version, vector, model, len(vector)
-            )
 
     async def end(self, key: str, answer: Frozen, now: datetime) -> None:
         """Keep the answer under its key, and forget a few keys that are never repeated any more."""

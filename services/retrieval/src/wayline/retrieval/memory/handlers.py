@@ -12,9 +12,6 @@ from wayline.contracts.errors import NotFound, Reject
 from wayline.contracts.memory import (
     ChangeInsight,
     ChangeMemory,
-    Consolidated,
-    ConsolidateMemories,
-    ConsolidationUndone,
     DeleteSubject,
     Fact,
     FactPage,
@@ -34,6 +31,11 @@ from wayline.contracts.memory import (
     Subject,
     SubjectDeleted,
     SubjectPage,
+)
+from wayline.contracts.memory_consolidation import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
     UndoConsolidation,
 )
 from wayline.contracts.memory_summaries import MemoriesSummarized, SummarizeMemories

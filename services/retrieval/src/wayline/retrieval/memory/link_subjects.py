@@ -6,7 +6,8 @@ import asyncio
 from dataclasses import dataclass, field
 from uuid import uuid4
 
-from wayline.contracts.memory import ConsolidateMemories, FoundLink, SubjectRef
+from wayline.contracts.memory import SubjectRef
+from wayline.contracts.memory_consolidation import ConsolidateMemories, FoundLink
 from wayline.retrieval.memory.fact_table import load_queries
 from wayline.retrieval.memory.subject_names import NO_NAME, Named, name_key, named_in, phrases
 from wayline.store import Connection, Record, Store

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from wayline.contracts.memory import ConsolidationStep, Fact
+from wayline.contracts.memory import Fact
+from wayline.contracts.memory_consolidation import ConsolidationStep
 from wayline.retrieval.memory.compare_facts import says_the_same
 from wayline.retrieval.memory.fact_rules import expiry, out_of_date, relevance
 from wayline.retrieval.memory.plan_save import Row

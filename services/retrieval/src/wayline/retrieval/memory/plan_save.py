@@ -144,6 +144,12 @@ def plan_save(
     return saving.plan
 
 
+def compares_meaning(facts: Sequence[NewFact], known: Sequence[Row]) -> bool:
+    """Return whether vectors can tell that two facts are one: new ones, or a new and a known one, of equal keywords."""
+    new = [keywords for fact in facts if (keywords := _folded(fact.keywords))]
+    return len(set(new)) < len(new) or any(_folded(row.fact.keywords) in new for row in known)
+
+
 def trust_of(fact: NewFact, written: WrittenBy) -> FactTrust:
     """Return whose word a fact is: a stranger's, a person's own, or of unknown origin."""
     if written.tainted_by:

@@ -73,9 +73,10 @@ WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 UPDATE facts SET times = times + 1, last_said_at = $4, expires_at = $5, keywords = $6, compared_by = $7
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 
--- name: set_vector
-UPDATE facts SET embedding = $4, embedding_model = $5, dimensions = $6
-WHERE tenant = $1 AND fact_id = $2 AND version = $3;
+-- name: set_vectors
+UPDATE facts SET embedding = made.embedding, embedding_model = $5, dimensions = vector_dims(made.embedding)
+FROM unnest($2::text[], $3::integer[], $4::vector[]) AS made (fact_id, version, embedding)
+WHERE facts.tenant = $1 AND facts.fact_id = made.fact_id AND facts.version = made.version;
 
 -- name: set_keys
 UPDATE facts SET compared_by = made.keys
@@ -138,91 +139,17 @@ UPDATE facts SET uses = uses + 1, last_used_at = $4
 FROM counted
 WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at IS NULL;
 
--- name: recall_facts
--- All ways of finding in one pass over the facts of one owner, of which there are few: by meaning, by words, and by
--- groups of three letters for what is misspelt. Of several terms the best fit counts.
---  $1 tenant  $2 owner  $3 time that is meant  $4 categories or null  $5 tiers or null
---  $6 terms: [{terms, trigrams, vector}]   $7 embedding model  $8 dimensions
---  $9 weight of meaning  $10 least cosine  $11 limit  $12 kinds of trust
--- $13 least fit  $14 tiers and $15 facts that are meant whether they fit or not
--- {known_then}: which versions count at that time, because the index needs to see it.
-WITH asked AS MATERIALIZED (
-    SELECT n, value -> 'terms' AS terms, value -> 'trigrams' AS trigrams, (value ->> 'vector')::vector AS vector
-    FROM jsonb_array_elements($6::jsonb) WITH ORDINALITY AS term (value, n)
-),
--- Numbered, facts and words: joins of one number are what the planner does well.
-known AS MATERIALIZED (
-    SELECT row_number() OVER () AS f, fact_id, version, category, tier, importance, confidence, uses, times,
-        last_said_at, terms, trigrams, CASE WHEN embedding_model = $7 AND dimensions = $8::integer THEN embedding END AS embedding
-    FROM facts
-    WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($12::text[])
-),
-total AS MATERIALIZED (SELECT count(*) AS facts FROM known),
-wanted AS MATERIALIZED (
-    SELECT row_number() OVER () AS w, n, is_word, word
-    FROM (
-        SELECT n, true AS is_word, word FROM asked, jsonb_array_elements_text(terms) AS word
-        UNION ALL
-        SELECT n, false, gram FROM asked, jsonb_array_elements_text(trigrams) AS gram
-    ) AS both_kinds
-),
--- Which fact holds what is asked for: its words are looked at once, however many are asked for.
-held AS MATERIALIZED (
-    SELECT f, w FROM known CROSS JOIN unnest(terms) AS word JOIN wanted USING (word) WHERE is_word
-    UNION ALL
-    SELECT f, w FROM known CROSS JOIN unnest(trigrams) AS word JOIN wanted USING (word) WHERE NOT is_word
-),
--- What is in few of the owner's facts says more.
-weighed AS MATERIALIZED (
-    SELECT w, n, is_word, weight / sum(weight) OVER (PARTITION BY n, is_word) AS share
-    FROM (
-        SELECT w, n, is_word, ln(1 + (facts - coalesce(holding, 0) + 0.5) / (coalesce(holding, 0) + 0.5))::float8 AS weight
-        FROM wanted
-        CROSS JOIN total
-        LEFT JOIN (SELECT w, count(*) AS holding FROM held GROUP BY w) AS counted USING (w)
-    ) AS weights
-),
-shares AS MATERIALIZED (
-    SELECT f, n, sum(share) FILTER (WHERE is_word) AS by_words, sum(share) FILTER (WHERE NOT is_word) AS by_letters
-    FROM held
-    JOIN weighed USING (w)
-    GROUP BY f, n
-),
-fitting AS (
-    SELECT known.*, semantic, keyword, fuzzy, fit
-    FROM known
-    LEFT JOIN (
-        SELECT f, max(by_meaning) AS semantic, max(coalesce(by_words, 0)) AS keyword, max(coalesce(by_letters, 0)) AS fuzzy,
-            -- Measured on conversations: words, a fifth for spelling, and meaning as much as it is worth.
-            max(coalesce(by_words, 0) + 0.2 * coalesce(by_letters, 0) + $9::float8 * by_meaning) / (1.2 + $9) AS fit
-        FROM (SELECT f, n, coalesce(1 - (embedding <=> vector), 0) AS cosine FROM known CROSS JOIN asked) AS compared
-        CROSS JOIN LATERAL (SELECT CASE WHEN cosine >= $10::float8 THEN cosine ELSE 0 END AS by_meaning) AS meant
-        LEFT JOIN shares USING (f, n)
-        GROUP BY f
-    ) AS best USING (f)
-    WHERE ($4::text[] IS NULL OR category = ANY ($4)) AND ($5::text[] IS NULL OR tier = ANY ($5))
-),
-found AS MATERIALIZED (
-    SELECT fact_id, version, semantic, keyword, fuzzy, fit, count(*) OVER () AS matched,
-        row_number() OVER (
-            ORDER BY fit DESC NULLS LAST,
-                CASE tier WHEN 'core' THEN 3 WHEN 'important' THEN 2 ELSE 1 END DESC,
-                importance DESC, confidence * (1 + ln(uses + times)) DESC, last_said_at DESC, fact_id
-        ) AS place
-    FROM fitting
-    WHERE jsonb_array_length($6::jsonb) = 0 OR (keyword > 0 OR fuzzy >= 0.4 OR semantic > 0) AND fit >= $13::float8
-        OR tier = ANY ($14::text[]) OR fact_id = ANY ($15::text[])
-    ORDER BY place
-    LIMIT $11
-)
-SELECT facts.*, semantic, keyword, fuzzy, fit, matched, total.facts AS total
-FROM found
-CROSS JOIN total
-JOIN facts ON facts.tenant = $1 AND facts.fact_id = found.fact_id AND facts.version = found.version
-ORDER BY place;
-
--- name: count_known
-SELECT count(*) FROM facts WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
+-- name: facts_to_recall
+-- All facts of one owner, of which there are few, with what they are ranked by.
+-- $1 tenant  $2 owner  $3 time that is meant  $4 kinds of trust  $5 vectors that are asked for  $6 their model  $7 dimensions
+-- {known_then}: which versions count at that time, because the index needs to see it. The vectors stay here: each is read
+-- from a place of its own, and its cosines are all that counts.
+SELECT {columns}, terms, trigrams,
+    CASE WHEN embedding_model = $6 AND dimensions = $7::integer THEN ARRAY(
+        SELECT 1 - (embedding <=> asked) FROM unnest($5::vector[]) WITH ORDINALITY AS one (asked, n) ORDER BY n
+    ) END AS cosines
+FROM facts
+WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
 
 -- name: gone_facts
 SELECT asked.fact_id

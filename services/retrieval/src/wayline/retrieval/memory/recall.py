@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wayline.contracts.memory import NO_MEMORIES, FactsRecalled, RecallInsights, RecallMemories
-from wayline.retrieval.memory.fact_rows import asked_terms
-from wayline.retrieval.memory.fact_table import Also, FactTable, Place
+from wayline.retrieval.memory.fact_table import FactTable, Place
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import owner_of_subject
+from wayline.retrieval.memory.rank_facts import AskedTerm, Wanted
 from wayline.retrieval.storable import storable
 
 TERM_CHARS_MAX = 2_000
@@ -28,67 +28,43 @@ class Recaller:
 
     async def memories(self, asked: RecallMemories) -> FactsRecalled:
         """Find what is remembered of a user; a note says that there is nothing at all."""
-        return await self._recall(
-            asked.tenant,
-            f"user:{asked.user_id}",
-            asked.search_terms,
-            asked.categories,
-            asked.tiers,
-            limit=asked.limit,
-            key=asked.key,
-            as_of=asked.as_of,
-            nothing=NO_MEMORIES,
-            place=Place.of(asked.conversation, asked.job_id),
-            also=Also(asked.always, asked.known, asked.own_only, asked.similarity_min),
-        )
+        wanted = Wanted(asked.categories, asked.tiers, asked.similarity_min, asked.always, asked.known)
+        owner, terms = f"user:{asked.user_id}", asked.search_terms
+        return await self._recall(asked, owner, terms, wanted, nothing=NO_MEMORIES, own_only=asked.own_only)
 
     async def insights(self, asked: RecallInsights) -> FactsRecalled:
         """Find what is known about a subject."""
-        return await self._recall(
-            asked.tenant,
-            owner_of_subject(asked.about),
-            (asked.query,),
-            asked.categories,
-            None,
-            limit=asked.limit,
-            key=asked.key,
-            as_of=asked.as_of,
-            nothing=NO_INSIGHTS,
-            place=Place.of(asked.conversation, asked.job_id),
-        )
+        owner, terms = owner_of_subject(asked.about), (asked.query,)
+        return await self._recall(asked, owner, terms, Wanted(asked.categories), nothing=NO_INSIGHTS)
 
     async def _recall(
         self,
-        tenant: str,
+        asked: RecallMemories | RecallInsights,
         owner: str,
         terms: Sequence[str],
-        categories: Sequence[str] | None,
-        tiers: Sequence[str] | None,
+        wanted: Wanted,
         *,
-        limit: int,
-        key: str | None,
-        as_of: datetime | None,
         nothing: str,
-        place: Place,
-        also: Also = Also(),  # noqa: B008 - it holds nothing
+        own_only: bool = False,
     ) -> FactsRecalled:
         texts = [text for term in terms if (text := storable(term).strip()[:TERM_CHARS_MAX])]
-        vectors, degraded = await self.vectors.of(tenant, texts)
-        dimensions = vectors.shape[1] if vectors is not None else 0
+        vectors, degraded = await self.vectors.of(asked.tenant, texts)
         now = datetime.now(UTC)
         found = await self.facts.recall(
-            tenant,
+            asked.tenant,
             owner,
-            asked=asked_terms(texts, vectors),
-            embedder=(self.vectors.model, dimensions, self.vectors.weight, self.vectors.similarity_min),
-            categories=categories,
-            tiers=tiers,
-            limit=limit,
+            wanted,
+            asked=[AskedTerm.of(text) for text in texts],
+            vectors=vectors,
+            embedder=self.vectors,
+            limit=asked.limit,
             now=now,
-            as_of=as_of,
-            also=also,
+            as_of=asked.as_of,
+            own_only=own_only,
         )
-        if key is not None and found.facts and as_of is None:
-            await self.facts.count_uses(tenant, [fact.fact_id for fact in found.facts], key, now, place=place)
+        if asked.key is not None and found.facts and asked.as_of is None:
+            place = Place.of(asked.conversation, asked.job_id)
+            used = [fact.fact_id for fact in found.facts]
+            await self.facts.count_uses(asked.tenant, used, asked.key, now, place=place)
         note = nothing if found.total == 0 else (NOTHING_FITS if not found.facts else None)
         return found.model_copy(update={"note": note, "degraded": degraded})

@@ -1,13 +1,15 @@
-"""Remember, change and release facts: embed first, then decide and write in one transaction of their owner."""
+"""Remember, change and release facts: decide and write in one transaction of their owner, and embed beside it."""
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound
@@ -19,7 +21,7 @@ from wayline.retrieval.memory.fact_table import FactTable, Place
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.memory_errors import FactRefused, MemoriesFull, NothingToDecide, VersionConflict
-from wayline.retrieval.memory.plan_save import TIER_FULL, Owner, Plan, Retired, Row, plan_save
+from wayline.retrieval.memory.plan_save import TIER_FULL, Owner, Plan, Retired, Row, compares_meaning, plan_save
 from wayline.retrieval.storable import storable
 
 if TYPE_CHECKING:
@@ -31,6 +33,37 @@ KEYS_MADE_MAX = 50
 """Facts of an older version that one save makes the keys of."""
 
 
+class _MeaningDecides(Exception):
+    """A fact may say the same as another one in other words: their vectors tell."""
+
+
+class _Save(NamedTuple):
+    """What is to be saved."""
+
+    tenant: str
+    owner: Owner
+    facts: list[NewFact]
+    written: WrittenBy
+    key: str
+    content_hash: str
+
+    @property
+    def name(self) -> tuple[str, str]:
+        return self.tenant, self.owner.name
+
+    @property
+    def texts(self) -> list[str]:
+        return [fact.text for fact in self.facts]
+
+
+class _Saved(NamedTuple):
+    """What was answered, and the facts that have no vector: those that were saved, and the ids of older ones."""
+
+    answer: FactsSaved
+    bare: list[Row]
+    older: list[str]
+
+
 @dataclass(slots=True)
 class Rememberer:
     """Writes facts by the rules."""
@@ -39,52 +72,80 @@ class Rememberer:
     vectors: FactVectors
     per_tenant_max: int
     _room: dict[str, float] = field(default_factory=dict)
+    _saving: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """Saves of each owner that are under way."""
 
     async def save(
         self, tenant: str, owner: Owner, facts: Sequence[NewFact], written: WrittenBy, *, key: str, content_hash: str
     ) -> FactsSaved:
         """Remember facts, once for the key. Raises MemoryKeyConflict, MemoriesFull, and Retry."""
         await self._room_of(tenant)
-        facts = [_storable(fact) for fact in facts]
-        vectors, _ = await self.vectors.of(tenant, [fact.text for fact in facts])
-        async with self.facts.owned(tenant, owner) as owned:
-            if (before := await owned.begin(key, content_hash)) is not None:
-                return FactsSaved.model_validate({**before, "repeated": True})
-            now = datetime.now(UTC)
+        save = _Save(tenant, owner, [_storable(fact) for fact in facts], written, key, content_hash)
+        self._saving[save.name] += 1
+        # Beside the transaction, which seldom needs the vectors: they take as long as all of it.
+        embedding = asyncio.create_task(self.vectors.of(tenant, save.texts), name="embed facts")
+        try:
+            try:
+                saved = await self._write(save, embedding)
+            except _MeaningDecides:
+                await embedding
+                saved = await self._write(save, embedding)
+            reach(Failpoint.RETRIEVAL_FACTS_SAVED)
+            await self._set_vectors(save, saved, (await embedding)[0])
+        finally:
+            embedding.cancel()
+            self._saving[save.name] -= 1
+            self._saving += Counter()  # without those that are 0
+        return saved.answer
+
+    async def _write(self, save: _Save, embedding: asyncio.Task[tuple[Vectors | None, str | None]]) -> _Saved:
+        """Decide on facts and write them. Raises _MeaningDecides: that takes vectors, and there are none yet."""
+        async with self.facts.owned(save.tenant, save.owner) as owned:
+            before = await owned.begin(save.key, save.content_hash)
             standing = await owned.standing()
-            known = await owned.compared(*_to_compare(facts)) if standing else []
+            bare = [one.fact_id for one in standing if not one.is_embedded]
+            if before is not None:
+                return _Saved(FactsSaved.model_validate({**before, "repeated": True}), [], bare)
+            now = datetime.now(UTC)
+            known = await owned.compared(*_to_compare(save.facts)) if standing else []
+            if not embedding.done() and compares_meaning(save.facts, known):
+                raise _MeaningDecides
+            vectors = (await embedding)[0] if embedding.done() else None
             read = {(row.fact.fact_id, row.fact.version) for row in known}
             plan = plan_save(
-                owner,
-                facts,
-                written,
+                save.owner,
+                save.facts,
+                save.written,
                 known=known,
                 others=[one for one in standing if (one.fact_id, one.version) not in read],
-                vectors=_each(vectors, len(facts)),
-                new_id=lambda number: fact_id(tenant, key, number),
+                vectors=_each(vectors, len(save.facts)),
+                new_id=lambda number: fact_id(save.tenant, save.key, number),
                 now=now,
             )
             if plan.inserts:
                 await owned.ensure_subjects()
-            place = Place.of(written.conversation, written.job_id)
-            await owned.apply(plan, key=key, model=self.vectors.model, now=now, place=place)
+            place = Place.of(save.written.conversation, save.written.job_id)
+            await owned.apply(plan, key=save.key, model=self.vectors.model, now=now, place=place)
             await owned.set_keys([row for row in known if not row.has_keys][:KEYS_MADE_MAX])
-            await owned.end(key, plan.answer(), now)
-        reach(Failpoint.RETRIEVAL_FACTS_SAVED)
-        if vectors is not None:
-            await self._embed_rest(tenant, owner, [one.fact_id for one in standing if not one.is_embedded])
-        return plan.answer()
+            await owned.end(save.key, plan.answer(), now)
+        return _Saved(plan.answer(), [row for row in plan.inserts if row.vector is None], bare)
 
-    async def _embed_rest(self, tenant: str, owner: Owner, fact_ids: Sequence[str]) -> None:
-        """Give facts their vectors that were saved while the provider was away."""
-        if not fact_ids:
+    async def _set_vectors(self, save: _Save, saved: _Saved, vectors: Vectors | None) -> None:
+        """Give new facts their vectors, and older ones theirs that were saved while the provider was away."""
+        if vectors is None:
             return
-        async with self.facts.owned(tenant, owner) as owned:
-            rows = await owned.named(fact_ids)
-        vectors, _ = await self.vectors.of(tenant, [row.fact.text for row in rows])
+        of = dict(zip(save.texts, vectors, strict=True))
+        await self.facts.set_vectors(
+            save.tenant, saved.bare, [of[row.fact.text] for row in saved.bare], self.vectors.model
+        )
+        # What another save of this owner has just written gets its vector there.
+        if not saved.older or self._saving[save.name] > 1:
+            return
+        async with self.facts.owned(save.tenant, save.owner) as owned:
+            rows = await owned.named(saved.older)
+        vectors, _ = await self.vectors.of(save.tenant, [row.fact.text for row in rows])
         if vectors is not None:
-            async with self.facts.owned(tenant, owner) as owned:
-                await owned.set_vectors(rows, vectors, self.vectors.model)
+            await self.facts.set_vectors(save.tenant, rows, list(vectors), self.vectors.model)
 
     async def change(self, asked: ChangeFact, kind: FactKind) -> Fact:
         """Make a new version of a fact, or decide on one that is quarantined; who did it is written down."""

@@ -9,7 +9,6 @@ from wayline.chassis import Ask, asks
 from wayline.contracts.memory import (
     ChangeInsight,
     ChangeMemory,
-    ConsolidateMemories,
     DeleteSubject,
     ForgetMemories,
     GetSubject,
@@ -22,8 +21,8 @@ from wayline.contracts.memory import (
     RecallMemories,
     SaveMemories,
     StoreInsights,
-    UndoConsolidation,
 )
+from wayline.contracts.memory_consolidation import ConsolidateMemories, UndoConsolidation
 from wayline.contracts.memory_summaries import SummarizeMemories
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 from wayline.retrieval.memory.consolidation import Consolidation

@@ -9,9 +9,6 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from wayline.contracts import ids
 from wayline.contracts.jobs import MEMORY_TAG, SUMMARY_INPUT, JobOptions, SubmitJob, Summarizing
 from wayline.contracts.memory import (
-    Consolidated,
-    ConsolidateMemories,
-    ConsolidationUndone,
     FactPage,
     FactsRecalled,
     FactsSaved,
@@ -20,8 +17,13 @@ from wayline.contracts.memory import (
     RecallMemories,
     SaveMemories,
     Tier,
-    UndoConsolidation,
     WrittenBy,
+)
+from wayline.contracts.memory_consolidation import (
+    Consolidated,
+    ConsolidateMemories,
+    ConsolidationUndone,
+    UndoConsolidation,
 )
 from wayline.gateway.handlers.jobs.jobs import IdempotencyKey, current
 from wayline.gateway.handlers.memory.fact_routes import FactRoutes, Versions
