@@ -1,47 +1,60 @@
-"""A cluster that is choosing, or that is young, is asked again; any other refusal comes at once."""
+"""What a start hears from a bus that is slow, or from a cluster that has no leader yet."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-
+import nats.errors
+import nats.js.errors
 import pytest
-from nats.js.errors import APIError, BadRequestError, ServiceUnavailableError
 
 from wayline.chassis.connection import leaders
 from wayline.chassis.connection.leaders import NO_PEERS, once_led
+from wayline.contracts.errors import Unavailable
 
 
-def answering(*errors: APIError) -> tuple[Callable[[], Awaitable[str]], list[APIError]]:
-    """Return what fails with each of some errors, then answers; and the errors that are left."""
-    left = list(errors)
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time pass between two tries."""
+    monkeypatch.setattr(leaders, "ASK_AGAIN_S", 0)
+
+
+async def test_a_silent_bus_is_asked_again():
+    errors = [nats.errors.TimeoutError(), nats.js.errors.ServiceUnavailableError()]
 
     async def ask() -> str:
-        if left:
-            raise left.pop(0)
+        if errors:
+            raise errors.pop()
         return "led"
 
-    return ask, left
-
-
-async def test_a_cluster_without_a_leader_or_a_place_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(leaders, "ASK_AGAIN_S", 0.0)
-    ask, left = answering(ServiceUnavailableError(code=503), BadRequestError(code=400, err_code=NO_PEERS))
-
     assert await once_led(ask) == "led"
-    assert left == []
 
 
-async def test_any_other_refusal_comes_at_once():
-    ask, left = answering(BadRequestError(code=400, err_code=10052), ServiceUnavailableError(code=503))
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (nats.errors.TimeoutError(), "the bus does not answer: TimeoutError; try again"),
+        (
+            nats.js.errors.BadRequestError(err_code=NO_PEERS),
+            "the cluster does not answer: too few servers have joined it; try again",
+        ),
+    ],
+)
+async def test_a_bus_that_stays_silent_is_told_of_in_words(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+):
+    monkeypatch.setattr(leaders, "LEADER_WITHIN_S", -1)
 
-    with pytest.raises(BadRequestError):
+    async def ask() -> None:
+        raise error
+
+    with pytest.raises(Unavailable) as raised:
         await once_led(ask)
-    assert len(left) == 1
+
+    assert str(raised.value) == said
 
 
-async def test_what_does_not_pass_comes_after_the_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(leaders, "LEADER_WITHIN_S", -1.0)
-    ask, _ = answering(BadRequestError(code=400, err_code=NO_PEERS))
+async def test_a_request_that_is_wrong_is_refused_at_once():
+    async def ask() -> None:
+        raise nats.js.errors.BadRequestError(err_code=10025)
 
-    with pytest.raises(BadRequestError):
+    with pytest.raises(nats.js.errors.BadRequestError):
         await once_led(ask)

@@ -10,6 +10,7 @@ from typing import TypeVar
 from nats.js.errors import BadRequestError
 
 from wayline.chassis.connection.bus import AWAY
+from wayline.contracts.errors import Unavailable
 
 T = TypeVar("T")
 
@@ -22,14 +23,18 @@ NO_PEERS = 10005
 async def once_led(ask: Callable[[], Awaitable[T]]) -> T:
     """Ask, and again while there is no leader, or no place for a copy: a start or a migration does not end for it.
 
-    Raises what the last try raised, after 30 s.
+    Raises Unavailable after 30 s, or at once what was refused for another reason.
     """
     deadline = time.monotonic() + LEADER_WITHIN_S
     while True:
         try:
             return await ask()
-        except (*AWAY, BadRequestError) as error:
-            refused = isinstance(error, BadRequestError) and error.err_code != NO_PEERS
-            if refused or time.monotonic() > deadline:
+        except AWAY as error:
+            if time.monotonic() > deadline:
+                raise Unavailable("the bus", detail=type(error).__name__) from error
+        except BadRequestError as error:
+            if error.err_code != NO_PEERS:
                 raise
+            if time.monotonic() > deadline:
+                raise Unavailable("the cluster", detail="too few servers have joined it") from error
         await asyncio.sleep(ASK_AGAIN_S)

@@ -207,7 +207,7 @@ async def home(request: Request, visitor: VisitorDependency) -> StreamingRespons
 
 @router.get("/home/services")
 async def services(request: Request, visitor: VisitorDependency) -> HTMLResponse:
-    """Show the services on Home: they are asked only where somebody looks, as each looks at what it needs."""
+    """Show the services on Home, once the page is scrolled to them: each looks at what it needs when it is asked."""
     frame = Frame.of(request, visitor, title="Home", section="/")
     found = await visitor.client.get("/v1/replicas")
     states = services_of(found["replicas"], found["unanswered"])

@@ -14,7 +14,7 @@ WIDTH = 1_000
 LEAST = 3
 """Units of a span that is too short to be seen."""
 ROWS_FIRST = 120
-"""Rows of a page at first, three screens of them; the others are read where somebody comes near."""
+"""Rows of a page at first, three screens of them; the others are read once the page is scrolled to them."""
 ROWS_MAX = 600
 """Rows of one page; the rest is said."""
 
