@@ -13,7 +13,7 @@ from wayline.chassis.declare import declare
 from wayline.chassis.handling.worker import ATTEMPTS_MAX, BEGUN_MAX
 from wayline.chassis.stream_limits import Limits
 from wayline.chassis.topology import SUBMISSION_MAX_BYTES, SUBMIT_ROUTER, Consumer
-from wayline.contracts.errors import Reject, Retry
+from wayline.contracts.errors import Deferred, Reject, Retry
 from wayline.contracts.jobs import RunJob, SubmitJob
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
@@ -162,6 +162,24 @@ async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, 
     await until(lambda: sorted(whole.inputs) == names, within=20, why="the other replica has them")
     await empty(bus)
     assert len(held) == len(names), "what was handed back came to the same replica again"
+
+
+async def test_what_waits_for_something_of_its_own_keeps_no_other_message_waiting(bus, bind, monkeypatch):
+    monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0.1)
+    monkeypatch.setattr("wayline.chassis.handling.worker.REST_S", 60)
+    whole = Noting()
+
+    async def on_job(job, delivery):
+        if job.input == "j1" and delivery.deliveries < 3:
+            raise Deferred("its user is being forgotten", after_s=0.1)
+        await whole(job, delivery)
+
+    await bind(on_job)
+    await submit(bus, "j1")
+
+    await until(lambda: whole.inputs == ["j1"], within=20, why="it is handed back and comes again")
+    await submit(bus, "j2")
+    await empty(bus)
 
 
 async def test_a_replica_that_handed_back_takes_messages_again(bus, bind, monkeypatch):

@@ -3,6 +3,7 @@
 WaylineError
 ├── Retry               the same message may succeed later: wait `after_s`, keep the message
 │   ├── Unavailable         a dependency is away
+│   ├── Deferred            it waits for something of its own, while others may go on
 │   └── Full                a bounded stream takes no more for now (HTTP 429)
 │       └── TenantFull          the tenant stores as much as it may, or has as many jobs unfinished
 ├── Reject              it never will: dead letter on the bus, problem over HTTP
@@ -64,6 +65,10 @@ class Unavailable(Retry):
 
     def __init__(self, what: str, *, detail: str = "", after_s: float = 1.0) -> None:
         super().__init__(f"{what} does not answer{': ' + detail if detail else ''}; try again", after_s=after_s)
+
+
+class Deferred(Retry):
+    """This waits for something that every replica would wait for, and that others may not need."""
 
 
 class Full(Retry):

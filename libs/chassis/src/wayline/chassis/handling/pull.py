@@ -227,6 +227,8 @@ class Puller:
         self._turns: set[asyncio.Task[Any]] = set()
         """Those whose message has had its turn before others of the backlog, and so counts as one of it."""
         self._aside: set[asyncio.Task[Any]] = set()
+        self._is_held = False
+        self._rest: asyncio.TimerHandle | None = None
 
     @property
     def running(self) -> int:
@@ -248,13 +250,29 @@ class Puller:
 
     async def hold(self) -> None:
         """Take no more messages in; the handlers that run go on."""
+        self._is_held = True
         for pull in self._pulls:
             await pull.hold()
 
     def release(self) -> None:
         """Take messages in again."""
+        self._is_held = False
         for pull in self._pulls:
             pull.release()
+
+    async def rest(self, for_s: float) -> None:
+        """Take no more messages in for a while, from the last time on that this is said."""
+        resting, self._rest = self._rest, asyncio.get_running_loop().call_later(for_s, self._end_rest)
+        if resting is not None:
+            resting.cancel()
+            return
+        for pull in self._pulls:
+            await pull.hold()
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if not self._is_held:
+            self.release()
 
     def free_slot(self) -> None:
         """Take another message in: the handler that calls this goes on without a slot."""

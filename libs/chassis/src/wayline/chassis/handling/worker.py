@@ -26,7 +26,7 @@ from wayline.chassis.handling.tenant_slots import HeldMessage, TenantSlots
 from wayline.chassis.settings import BusSettings
 from wayline.chassis.topology import Consumer
 from wayline.contracts.base import Message
-from wayline.contracts.errors import Full, Reject, Retry
+from wayline.contracts.errors import Deferred, Full, Reject, Retry
 from wayline.telemetry import JobTrace, Telemetry, metrics, names
 
 log = structlog.get_logger()
@@ -106,7 +106,6 @@ class Worker(Generic[M]):
         self._telemetry = telemetry
         self._work = work
         self._stopping = asyncio.Event()
-        self._is_held = False
         self._puller = Puller(bus, work.consumer, self._on_message, slots=work.slots)
         self._slots = TenantSlots(
             work.slots,
@@ -132,12 +131,10 @@ class Worker(Generic[M]):
 
     async def hold(self) -> None:
         """Take no more messages."""
-        self._is_held = True
         await self._puller.hold()
 
     async def release(self) -> None:
         """Take messages again."""
-        self._is_held = False
         self._puller.release()
 
     async def stop(self, grace_s: float) -> None:
@@ -163,7 +160,8 @@ class Worker(Generic[M]):
         except _HandBack as handed:
             outcome = "handed back"
             if handed.rests and not self._stopping.is_set():
-                await self._rest()
+                with suppress(nats_errors.Error):
+                    await self._puller.rest(REST_S)
             await _send(raw.nak(delay=handed.after_s))
         except Reject as error:
             outcome = error.code
@@ -244,14 +242,8 @@ class Worker(Generic[M]):
                     raise _HandBack(after_s=HANDED_BACK_S * delivery.deliveries) from None
                 if again and not self._counts_deliveries and asyncio.get_running_loop().time() >= long_at:
                     # Another replica may reach what this one does not: its zone is cut off, the others' are not.
-                    raise _HandBack(after_s=NAK_FIRST_S, rests=True) from None
+                    raise _HandBack(after_s=NAK_FIRST_S, rests=not isinstance(error, Deferred)) from None
                 await self._wait(error, after_s=min(WAIT_MAX_S, error.after_s * 2 ** (tries // TRIES_ALIKE)))
-
-    async def _rest(self) -> None:
-        """Take no messages for a moment, in which another replica gets what is handed back."""
-        with suppress(nats_errors.Error):
-            await self._puller.hold()
-        asyncio.get_running_loop().call_later(REST_S, lambda: self._is_held or self._puller.release())
 
     async def _wait(self, error: Retry, *, after_s: float) -> None:
         """Wait for what is away or full. Raises _Stopping when the service stops meanwhile."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 
-from wayline.contracts.errors import Retry
+from wayline.contracts.errors import Deferred
 from wayline.router.forgetting.forget_table import ForgetTable
 
 FRESH_S = 0.5
@@ -27,7 +27,7 @@ class OpenForgets:
         self._open: dict[tuple[str, str], int | None] = {}
 
     async def require_not_forgetting(self, tenant: str, user_id: str | None, *, sequence: int) -> None:
-        """Pass for a submission whose user is not being forgotten, or that is forgotten with him. Raises Retry."""
+        """Pass for a submission whose user is not being forgotten, or that is forgotten with him. Raises Deferred."""
         if user_id is None:
             return
         now = time.monotonic()
@@ -35,4 +35,4 @@ class OpenForgets:
             self._open, self._read_at = await self._table.open_users(), now
         upto = self._open.get((tenant, user_id), sequence)
         if upto is None or sequence > upto:
-            raise Retry("its user is being forgotten: it begins when that is done", after_s=TRY_AGAIN_S)
+            raise Deferred("its user is being forgotten: it begins when that is done", after_s=TRY_AGAIN_S)

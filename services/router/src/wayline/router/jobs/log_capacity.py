@@ -6,7 +6,7 @@ import time
 
 from wayline.chassis import Bus
 from wayline.chassis.concurrency.single_flight import SingleFlight
-from wayline.contracts.errors import Retry
+from wayline.contracts.errors import Deferred
 
 FULL_AT = 0.8
 FRESH_S = 2.0
@@ -24,11 +24,11 @@ class LogCapacity:
         self._looks = SingleFlight[str, None]()
 
     async def require(self) -> None:
-        """Pass while there is room. Raises Retry: accepted jobs wait in their queue, and a full queue says 429."""
+        """Pass while there is room. Raises Deferred: accepted jobs wait in their queue, and a full queue says 429."""
         if time.monotonic() - self._looked_at > FRESH_S:
             await self._looks.fetch(STREAM, self._look)
         if self._used >= FULL_AT:
-            raise Retry(
+            raise Deferred(
                 f"the log is {self._used:.0%} full: new jobs wait; raise max_bytes of EVENTS or let old jobs expire",
                 after_s=AGAIN_S,
             )
