@@ -12,7 +12,14 @@ from wayline.contracts.nearest import nearest_names
 from wayline.contracts.server_config import ServerOAuth, ServerSettings, ToolSettings
 from wayline.contracts.tools import Effect
 from wayline.tool_registry.definitions.arguments import Arguments
-from wayline.tool_registry.definitions.tool_catalogue import admit, admit_all, effect_of, proposed_effect, select
+from wayline.tool_registry.definitions.tool_catalogue import (
+    admit,
+    admit_all,
+    effect_of,
+    own_names,
+    proposed_effect,
+    select,
+)
 
 
 @dataclass
@@ -92,6 +99,16 @@ def test_tools_whose_names_become_one_are_all_offered():
     assert [tool.offered_as for tool in admitted.tools.values()] == names
     assert admitted.tools["bank__ns_x"].offered_as == "ns.x"
     assert all(name == tool.name and len(name) <= 64 for name, tool in admitted.tools.items())
+
+
+def test_a_name_stays_its_tools_whatever_is_listed_first_or_withheld():
+    names = own_names("bank", ["ns_x", "ns.x", "pay"])
+    rest = admit_all([Offered("ns_x")], server(), Arguments(), retry_after_s=(), names=names)
+
+    assert names == own_names("bank", ["pay", "ns.x", "ns_x"])
+    assert (names["ns.x"], names["pay"]) == ("bank__ns_x", "bank__pay")
+    assert [(name, tool.offered_as) for name, tool in rest.tools.items()] == [(names["ns_x"], "ns_x")]
+    assert names["ns_x"] not in ("bank__ns_x", "bank__pay")
 
 
 def test_a_tools_own_settings_win_over_its_servers():

@@ -182,7 +182,7 @@ SLIPS: dict[str, tuple[Any, Any]] = {
         {"properties": {"a": {"type": "string"}, "b": {"type": "integer"}, "c": {"type": ["number", "null"]}}},
     ),
     "nullable, as in OpenAPI": (
-        {"properties": {"a": {"type": "string", "enum": ["x"], "nullable": True}}},
+        {"properties": {"a": {"type": "string", "enum": ["x", None], "nullable": True}}},
         {"properties": {"a": {"type": ["string", "null"], "enum": ["x", None]}}},
     ),
     "counts that are none": ({"minProperties": -1, "maxProperties": "9"}, {}),

@@ -72,7 +72,6 @@ def redacted_tools(offered: Iterable[OfferedTool], without_secrets: Callable[[An
         tool = one.tool if shown == one.raw else read_tool(shown)
         if not isinstance(tool, str):
             taken.append(RedactedTool(tool, definition_of(one.raw, shown=shown)))
-    # Two names may become one of ours: which of the tools gets it must not depend on the order of a list.
     return sorted(taken, key=lambda one: one.tool.name)
 
 

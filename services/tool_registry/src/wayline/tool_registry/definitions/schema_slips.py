@@ -50,7 +50,7 @@ def _mend_types(found: dict[str, Any]) -> None:
     if found.pop("nullable", None) is True and isinstance(found.get("type"), str):
         found["type"] = [found["type"], "null"]
         if isinstance(found.get("enum"), list):
-            found["enum"] = [*found["enum"], None]
+            found["enum"] = [*(value for value in found["enum"] if value is not None), None]
 
 
 def _type_of(kind: Any) -> Any:

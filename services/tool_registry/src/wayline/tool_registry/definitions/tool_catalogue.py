@@ -97,14 +97,28 @@ def own_name(server: str | None, tool: str) -> str:
     return plain[:NAME_MAX] if whole.isascii() else with_hash(plain, whole, at_most=NAME_MAX)
 
 
+def own_names(server: str | None, tools: Iterable[str]) -> dict[str, str]:
+    """Return our names for all tools of a server, by its own; of those that become one, all but the first get a hash.
+
+    The first in the order of its own names, however it lists them: else a name would be another tool's next time.
+    """
+    found: dict[str, str] = {}
+    taken = set[str]()
+    for tool in sorted(set(tools)):
+        name = own_name(server, tool)
+        found[tool] = name if name not in taken else with_hash(name, tool, at_most=NAME_MAX)
+        taken.add(found[tool])
+    return found
+
+
 def admit(
-    offered: ListedTool, server: ServerSettings, *, retry_after_s: tuple[float, ...], prefix: bool = True
+    offered: ListedTool, server: ServerSettings, *, retry_after_s: tuple[float, ...], name: str | None = None
 ) -> Tool:
-    """Take a server's tool in under the settings for it."""
+    """Take a server's tool in under the settings for it; `name` is ours for it, where others of the server matter."""
     own = server.tools.get(offered.name, _PLAIN)
     fitted = fit_schema(read_schema(offered.input_schema))
     definition = ToolDefinition(
-        name=own_name(server.name if prefix else None, offered.name),
+        name=name or own_name(server.name, offered.name),
         description=read_description(offered.description),
         input_schema=fitted.schema,
         effect=effect_of(offered, server),
@@ -158,17 +172,19 @@ def admit_all(
     *,
     retry_after_s: tuple[float, ...],
     prefix: bool = True,
+    names: Mapping[str, str] | None = None,
 ) -> AdmittedTools:
     """Take a server's tools in; one whose schema cannot be used is left out.
 
-    Of tools whose names become one here, the first has that name, and the others have a hash in theirs.
+    `names` are ours for all that it offers, where some of that is not taken in.
     """
+    every = list(offered)
+    if names is None:
+        names = own_names(server.name if prefix else None, (one.name for one in every))
     found: dict[str, Tool] = {}
     left_out: dict[str, str] = {}
-    for one in offered:
-        tool = admit(one, server, retry_after_s=retry_after_s, prefix=prefix)
-        if tool.name in found and found[tool.name].offered_as != one.name:
-            tool = _with_own_hash(tool, one.name)
+    for one in every:
+        tool = admit(one, server, retry_after_s=retry_after_s, name=names[one.name])
         if problem := _problem(tool, found, arguments):
             log.warning("tool left out", server=server.name, tool=one.name, why=problem)
             left_out[one.name] = problem
@@ -176,12 +192,6 @@ def admit_all(
             details = tool_details(one, arguments, trusted=server.trusted)
             found.setdefault(tool.name, replace(tool, details=details))
     return AdmittedTools(found, left_out)
-
-
-def _with_own_hash(tool: Tool, offered_as: str) -> Tool:
-    """Return a tool by a name here that no other name of its server becomes."""
-    name = with_hash(tool.name, offered_as, at_most=NAME_MAX)
-    return replace(tool, definition=tool.definition.model_copy(update={"name": name}))
 
 
 def _problem(tool: Tool, found: Mapping[str, Tool], arguments: Arguments) -> str | None:

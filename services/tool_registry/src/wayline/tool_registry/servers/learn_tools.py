@@ -22,7 +22,7 @@ from wayline.tool_registry.connection.offered_tools import (
 from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.definitions.definition_table import ServerPins
 from wayline.tool_registry.definitions.definitions import INSTRUCTIONS, Definition, instructions_of
-from wayline.tool_registry.definitions.tool_catalogue import AdmittedTools, Tool, admit_all, own_name
+from wayline.tool_registry.definitions.tool_catalogue import AdmittedTools, Tool, admit_all, own_names
 from wayline.tool_registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ class LearnedTools:
     """Why each tool cannot be used as it is defined, by the server's name for it."""
     withheld: Mapping[str, str]
     """Why each tool must not be used, by our name for it."""
+    names: Mapping[str, str]
+    """Our names for all of them, by the server's."""
     instructions: str
 
 
@@ -85,8 +87,10 @@ class ToolLearner:
         known = self._learned
         if known is None or known[:2] != (listing, frozenset(withheld.items())):
             allowed = [one.tool for one in self._taken if one.tool.name not in withheld]
-            admitted = await self._admitted(allowed)
-            learned = self._with(admitted, withheld, instructions, unread=offered.unread)
+            # Also of those that are withheld: theirs are no others' meanwhile.
+            names = own_names(self._server.name, [one.tool.name for one in self._taken])
+            admitted = await self._admitted(allowed, names)
+            learned = self._with(admitted, withheld, names, instructions, unread=offered.unread)
             known = self._learned = listing, frozenset(withheld.items()), learned
         return known[2]
 
@@ -96,20 +100,23 @@ class ToolLearner:
         if approved is None:
             return None
         found = await asyncio.to_thread(lambda: [read_tool(json.loads(text)) for text in approved])
-        return self._with(await self._admitted([one for one in found if not isinstance(one, str)]), {}, "")
+        tools = [one for one in found if not isinstance(one, str)]
+        names = own_names(self._server.name, [one.name for one in tools])
+        return self._with(await self._admitted(tools, names), {}, names, "")
 
     def _definitions(self) -> list[Definition]:
         return [one.definition for one in self._taken]
 
-    async def _admitted(self, tools: Sequence[Any]) -> AdmittedTools:
+    async def _admitted(self, tools: Sequence[Any], names: Mapping[str, str]) -> AdmittedTools:
         retry_after_s = self._settings.retry_after_s
-        admit = partial(admit_all, tools, self._server, self._arguments, retry_after_s=retry_after_s)
+        admit = partial(admit_all, tools, self._server, self._arguments, retry_after_s=retry_after_s, names=names)
         return await asyncio.to_thread(admit)
 
     def _with(
         self,
         admitted: AdmittedTools,
         withheld: Mapping[str, str],
+        names: Mapping[str, str],
         instructions: str,
         *,
         unread: Mapping[str, str] | None = None,
@@ -117,7 +124,8 @@ class ToolLearner:
         return LearnedTools(
             tools=admitted.tools,
             left_out={**(unread or {}), **admitted.left_out},
-            withheld={own_name(self._server.name, name): why for name, why in withheld.items()},
+            withheld={names[name]: why for name, why in withheld.items() if name in names},
+            names=names,
             instructions="" if INSTRUCTIONS in withheld else instructions[:INSTRUCTIONS_MAX_CHARS],
         )
 

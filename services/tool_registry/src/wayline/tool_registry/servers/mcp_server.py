@@ -293,4 +293,4 @@ class McpServer(ServerConnection):
 
     def _take(self, learned: LearnedTools) -> None:
         self.tools, self.left_out, self.withheld = dict(learned.tools), dict(learned.left_out), dict(learned.withheld)
-        self.instructions = learned.instructions
+        self.names, self.instructions = dict(learned.names), learned.instructions

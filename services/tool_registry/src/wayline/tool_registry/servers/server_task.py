@@ -22,6 +22,8 @@ class ServerTask:
         self.tools: dict[str, Tool] = {}
         self.instructions = ""
         """The server's description of itself and of how to use its tools."""
+        self.names: dict[str, str] = {}
+        """Our names for all tools that the server offers, by its own."""
         self.withheld: dict[str, str] = {}
         """Why each tool that the server offers must not be used, by our name for it."""
         self.left_out: dict[str, str] = {}

@@ -6,7 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from wayline.tool_registry.calls.tool_servers import ToolRequest
-from wayline.tool_registry.definitions.tool_catalogue import own_name
 from wayline.tool_registry.errors import Withheld
 from wayline.tool_registry.servers.mcp_server import McpServer, Question
 from wayline.tool_registry.tenant_servers.user_connections import UserConnections
@@ -31,7 +30,7 @@ class UserServer(McpServer):
         """Call a tool as its user. Raises what McpServer.call does, NeedsLogin and Withheld."""
         user_id = None if request.asked is None else request.asked.user_id
         async with self._users.of(user_id) as server:
-            if why := server.withheld.get(own_name(self.name, request.tool)):
+            if why := server.withheld.get(server.names.get(request.tool, "")):
                 raise Withheld(
                     f"{request.tool} of {self.name!r} is not called for user {user_id!r}: for this user {why}"
                 )

@@ -25,7 +25,7 @@ from wayline.contracts.tool_use import (
 from wayline.tool_registry.definitions.arguments import Arguments
 from wayline.tool_registry.definitions.definition_table import DefinitionTable
 from wayline.tool_registry.definitions.impact import CallCheck, ToolChange, compared
-from wayline.tool_registry.definitions.tool_catalogue import own_name
+from wayline.tool_registry.definitions.tool_catalogue import own_names
 from wayline.tool_registry.settings import Settings
 from wayline.tool_registry.tenant_servers.handlers.servers import ServerHandlers
 from wayline.tool_registry.tenant_servers.mcp_servers import McpServers
@@ -94,9 +94,8 @@ class ImpactHandlers:
             # Not made of the server's name: built-in tools have no prefix.
             return dict.fromkeys(one.tools, ToolChange("unchanged"))
         found = await self._of_tenant(ask)
-        # Where two tools have one name here, it is that of the one that can be called.
-        last_the_usable = sorted(found.items(), key=lambda item: not item[1].unusable)
-        return {own_name(ask.name, name): change for name, change in last_the_usable}
+        names = own_names(ask.name, found)
+        return {names[name]: change for name, change in found.items()}
 
     async def _of_tenant(self, ask: GetImpact) -> Mapping[str, ToolChange]:
         """Return the same of a server or service of the tenant's own, by the server's name for each tool."""
@@ -138,7 +137,7 @@ class ImpactHandlers:
         if running is None or running.problem is not None:
             return True
         known = {*running.left_out, *(one.offered_as for one in running.tools.values())}
-        return tool in known or own_name(name, tool) in running.withheld
+        return tool in known or running.names.get(tool) in running.withheld
 
     async def _of_configuration(self, tenant: str, name: str, config: ServerConfig) -> Mapping[str, ToolChange]:
         """Connect to a server as it would be saved, and compare what it offers. Raises Conflict."""
