@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from typing import Any
 
 from wayline.chassis import Bus
@@ -189,18 +190,28 @@ async def test_a_body_that_is_not_sent_as_json_is_told_how(gateway: Running):
     }
 
     for told, headers in sent.items():
-        answer = await gateway.client.post("/v1/jobs", content=body, headers=headers)
+        content = gzip.compress(body) if "Content-Encoding" in headers else body
+        answer = await gateway.client.post("/v1/jobs", content=content, headers=headers)
         assert (answer.status_code, told in answer.json()["detail"]) == (422, True)
+
+
+async def test_a_character_set_named_as_an_encoding_is_passed_over(gateway: Running):
+    answer = await gateway.client.post("/v1/jobs", json=JOB, headers={"Content-Encoding": "UTF-8"})
+
+    assert answer.status_code == 202
 
 
 async def test_head_is_answered_as_get_without_a_body(gateway: Running, bus: Bus):
     await Story(bus, "default", "j1").tell(steps=1)
+    counted = metrics.http_requests.labels("HEAD", "/v1/jobs/{job_id}", "200")._value
+    before = counted.get()
     paths = ("/health/live", "/v1/jobs/j1", "/v1/jobs/j1/events", "/v1/events", "/v1/nothing")
 
     for path in paths:
         answer = await gateway.client.head(path)
         assert (answer.status_code, answer.content) == (404 if path == "/v1/nothing" else 200, b""), path
     assert (await gateway.client.head("/v1/jobs/j1")).headers["content-length"] != "0"
+    assert counted.get() == before + 2
     await until(lambda: metrics.event_streams._value.get() == 0, why="the streams to end")
 
 

@@ -28,4 +28,9 @@ class HeadRequests:
             await send(message)
 
         # A copy: the server leaves the body out by the method of its own.
-        await self._app({**scope, "method": "GET"}, receive, head_only)
+        as_get = {**scope, "method": "GET"}
+        try:
+            await self._app(as_get, receive, head_only)
+        finally:
+            # By which requests are counted.
+            scope["route"] = as_get.get("route")

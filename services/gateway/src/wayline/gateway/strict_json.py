@@ -16,12 +16,16 @@ class StrictRequest(Request):
     """A request whose JSON has no NaN, no half surrogate pair and no deep nesting, which Python's reader accepts."""
 
     async def json(self) -> Any:
-        encoding = self.headers.get("content-encoding", "").strip().lower()
-        if encoding not in ("", "identity"):
-            raise NotStrictJson(
-                f"it is sent with Content-Encoding {encoding[:40]!r}: send it uncompressed, without that"
-            )
-        return read_json(await self.body())
+        body = await self.body()
+        try:
+            return read_json(body)
+        except NotStrictJson:
+            encoding = self.headers.get("content-encoding", "").strip().lower()
+            # Some clients name a character set there, and send plain JSON.
+            if encoding in ("", "identity") or body.lstrip().startswith((b"{", b"[")):
+                raise
+            told = f"it is sent with Content-Encoding {encoding[:40]!r}: send it uncompressed, without that"
+            raise NotStrictJson(told) from None
 
 
 class StrictRoute(APIRoute):

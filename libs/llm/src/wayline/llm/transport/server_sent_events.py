@@ -29,13 +29,16 @@ def events(frame: bytes) -> list[dict[str, Any] | None]:
 def _apart(frame: bytes) -> list[bytes]:
     """Return the events of a frame, each of whose lines of data but the last is an object by itself; else the frame."""
     apart: list[list[bytes]] = [[]]
+    has_data = False
     data = [line for line in frame.split(b"\n") if line.startswith(_DATA)]
     if any(not _is_object(line[len(_DATA) :]) for line in data[:-1]):
         return [frame]
     for line in frame.split(b"\n"):
-        if line.startswith((_DATA, b"event:")) and any(before.startswith(_DATA) for before in apart[-1]):
+        if has_data and line.startswith((_DATA, b"event:")):
             apart.append([])
+            has_data = False
         apart[-1].append(line)
+        has_data = has_data or line.startswith(_DATA)
     return [b"\n".join(lines) for lines in apart]
 
 
