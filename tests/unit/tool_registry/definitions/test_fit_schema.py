@@ -18,7 +18,7 @@ from wayline.llm.anthropic.request import build_body as to_messages
 from wayline.llm.model import ModelRequest
 from wayline.llm.openai.request import build_body as to_responses
 from wayline.llm.openai_chat.request import build_body as to_chat
-from wayline.schemas import compile_schema
+from wayline.schemas import compile_pattern, compile_schema
 from wayline.tool_registry.connection.offered_tools import read_tool
 from wayline.tool_registry.definitions import fit_schema as fitting
 from wayline.tool_registry.definitions.arguments import Arguments
@@ -217,8 +217,7 @@ def test_names_in_another_script_stay_apart(names: tuple[str, str]):
 
 def test_large_patterns_are_compiled_up_to_their_common_bound(monkeypatch: pytest.MonkeyPatch):
     compiled: list[str] = []
-    compile_one = fitting.compile_pattern
-    monkeypatch.setattr(fitting, "compile_pattern", lambda source: compiled.append(source) or compile_one(source))
+    monkeypatch.setattr(fitting, "compile_pattern", lambda source: compiled.append(source) or compile_pattern(source))
     schema = {"properties": {f"p{n}": {"pattern": rf"(\p{{L}}|\p{{N}}){{30}}|x{n}"} for n in range(50)}}
 
     assert fit_schema(schema).schema == schema
