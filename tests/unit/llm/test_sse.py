@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wayline.llm import ModelError
 from wayline.llm.transport.frames import EVENT_END, Frames
-from wayline.llm.transport.server_sent_events import event, last_event
+from wayline.llm.transport.server_sent_events import events, last_events
 
 STREAM = (
     b": a comment\n"
@@ -23,8 +23,8 @@ SAID = [{"a": "é", "type": "one"}, {"type": "two", "b": 1}, {"type": "own"}]
 
 def read(*chunks: bytes) -> list[dict]:
     frames = Frames(EVENT_END)
-    events = [event(frame) for chunk in chunks for frame in frames.feed(chunk)]
-    return [each for each in (*events, last_event(frames.rest)) if each]
+    found = [one for chunk in chunks for frame in frames.feed(chunk) for one in events(frame)]
+    return [each for each in (*found, *last_events(frames.rest)) if each]
 
 
 @given(st.sets(st.integers(0, len(STREAM))))
@@ -58,3 +58,8 @@ def test_an_object_may_stand_in_several_lines_of_data():
 
 def test_integers_keep_their_digits():
     assert read(b'data: {"a": 123456789012345678901234}\n\n') == [{"a": 123456789012345678901234, "type": ""}]
+
+
+@pytest.mark.parametrize(("end", "found"), [(b"", 0), (b'data: {"a": 1}\ndata: {"b": 2}\n\n', 2)], ids=["cut", "whole"])
+def test_each_of_very_many_lines_without_data_is_looked_at_once(end: bytes, found: int):
+    assert len(read(b"event: x\n" * 200_000 + end)) == found
