@@ -92,6 +92,10 @@ class Rememberer:
                 saved = await self._write(save, embedding)
             reach(Failpoint.RETRIEVAL_FACTS_SAVED)
             await self._set_vectors(save, saved, (await embedding)[0])
+        except Exception:
+            # What was asked of a provider is paid, and only its answer tells how much.
+            await asyncio.wait((embedding,))
+            raise
         finally:
             embedding.cancel()
             self._saving[save.name] -= 1
@@ -134,18 +138,21 @@ class Rememberer:
         """Give new facts their vectors, and older ones theirs that were saved while the provider was away."""
         if vectors is None:
             return
-        of = dict(zip(save.texts, vectors, strict=True))
-        await self.facts.set_vectors(
-            save.tenant, saved.bare, [of[row.fact.text] for row in saved.bare], self.vectors.model
-        )
+        made = dict(zip(save.texts, vectors, strict=True))
+        rows = [*saved.bare, *await self._older(save, saved)]
+        rest = list(dict.fromkeys(row.fact.text for row in rows if row.fact.text not in made))
+        of_rest, _ = await self.vectors.of(save.tenant, rest)
+        made |= {} if of_rest is None else dict(zip(rest, of_rest, strict=True))
+        rows = [row for row in rows if row.fact.text in made]
+        await self.facts.set_vectors(save.tenant, rows, [made[row.fact.text] for row in rows], self.vectors.model)
+
+    async def _older(self, save: _Save, saved: _Saved) -> list[Row]:
+        """Return the older facts that are without a vector still."""
         # What another save of this owner has just written gets its vector there.
         if not saved.older or self._saving[save.name] > 1:
-            return
+            return []
         async with self.facts.owned(save.tenant, save.owner) as owned:
-            rows = await owned.named(saved.older)
-        vectors, _ = await self.vectors.of(save.tenant, [row.fact.text for row in rows])
-        if vectors is not None:
-            await self.facts.set_vectors(save.tenant, rows, list(vectors), self.vectors.model)
+            return [row for row in await owned.named(saved.older) if row.vector is None]
 
     async def change(self, asked: ChangeFact, kind: FactKind) -> Fact:
         """Make a new version of a fact, or decide on one that is quarantined; who did it is written down."""
