@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,6 +13,7 @@ import pytest
 from fastapi.responses import StreamingResponse
 from jinja2 import UndefinedError
 from starlette.requests import Request
+from structlog.testing import capture_logs
 
 from wayline.client import ApiError
 from wayline.console.pages.frame import Frame
@@ -25,7 +26,7 @@ FRAME = Frame("Home", "/", ME, "token", "system", "/", now=datetime(2026, 5, 1, 
 OWN = {"sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate", "accept-encoding": "gzip"}
 
 
-def answer_of(*pages: Awaitable[Any], **headers: str) -> StreamingResponse:
+def answer_of(*pages: Callable[[], Awaitable[Any]], **headers: str) -> StreamingResponse:
     """Return Home's answer, each part of which shows one of these."""
     raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
     app = SimpleNamespace(state=SimpleNamespace(templates=Templates()))
@@ -41,17 +42,23 @@ async def whole(answer: StreamingResponse) -> str:
     return b"".join([piece async for piece in pieces_of(answer)]).decode()
 
 
-async def known(page: Any) -> Any:
-    return page
+def known(page: Any) -> Callable[[], Awaitable[Any]]:
+    async def read() -> Any:
+        return page
+
+    return read
 
 
-async def refused(status: int | None) -> Any:
-    raise ApiError("<it> is away", code="away", status=status)
+def refused(status: int | None) -> Callable[[], Awaitable[Any]]:
+    async def read() -> Any:
+        raise ApiError("<it> is away", code="away", status=status)
+
+    return read
 
 
 async def test_the_surroundings_are_sent_before_the_api_answers():
     api = asyncio.get_running_loop().create_future()
-    pieces = pieces_of(answer_of(api))
+    pieces = pieces_of(answer_of(lambda: api))
     before = (await anext(pieces)).decode()
     api.set_result(Lately([], {"bus": "ok"}))
     rest = b"".join([piece async for piece in pieces]).decode()
@@ -68,17 +75,19 @@ async def test_parts_are_read_side_by_side_and_sent_in_order():
         first.set_result(Lately([], {"one": "ok"}))
         return Lately([], {"two": "ok"})
 
-    page = await whole(answer_of(first, second()))
+    page = await whole(answer_of(lambda: first, second))
 
     assert page.index("one ") < page.index("two ")
 
 
 @pytest.mark.parametrize(("status", "told"), [(None, "does not answer"), (403, "may not do that"), (401, "signed out")])
 async def test_a_part_that_cannot_be_read_says_so_in_its_place(status: int | None, told: str):
-    page = await whole(answer_of(refused(status), known(Lately([], {"two": "ok"}))))
+    with capture_logs() as logs:
+        page = await whole(answer_of(refused(status), known(Lately([], {"two": "ok"}))))
 
     assert told in page and "&lt;it&gt; is away" in page and page.index(told) < page.index("</main>")
     assert "two " not in page and page.rstrip().endswith("</html>")
+    assert [one["event"] for one in logs] == (["the gateway did not answer"] if status is None else [])
 
 
 async def test_a_fault_is_told_in_the_page_and_raised():
@@ -93,7 +102,7 @@ async def test_a_fault_is_told_in_the_page_and_raised():
 
 async def test_each_compressed_piece_can_be_shown_before_the_next():
     api = asyncio.get_running_loop().create_future()
-    answer = answer_of(api, **{name.replace("-", "_"): value for name, value in OWN.items()})
+    answer = answer_of(lambda: api, **{name.replace("-", "_"): value for name, value in OWN.items()})
     unpacking, pieces = zlib.decompressobj(31), pieces_of(answer)
     before = unpacking.decompress(await anext(pieces))
     api.set_result(Lately([], {}))
@@ -105,8 +114,15 @@ async def test_each_compressed_piece_can_be_shown_before_the_next():
 
 async def test_what_nobody_waits_for_is_asked_no_longer():
     api = asyncio.get_running_loop().create_future()
-    pieces = answer_of(api).body_iterator
+    pieces = answer_of(lambda: api).body_iterator
     await anext(cast(AsyncIterator[bytes], pieces))
     await cast(Any, pieces).aclose()
 
     assert api.cancelled()
+
+
+async def test_a_page_whose_browser_has_left_before_is_not_read():
+    asked = list[str]()
+    answer_of(lambda: asked.append("read") or known(None)())
+
+    assert asked == []

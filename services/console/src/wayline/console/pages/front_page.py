@@ -199,9 +199,9 @@ async def _or_nothing(client: Client, path: str, **params: Any) -> dict[str, Any
 async def home(request: Request, visitor: VisitorDependency) -> StreamingResponse:
     """Show Home."""
     frame, client = Frame.of(request, visitor, title="Home", section="/"), visitor.client
-    page = read(client, client.address.url, of_one_user=visitor.me.get("user_id") is not None)
-    first = Part(page, "first")
-    lately = Part(read_lately(client, now=frame.now, zone=request.app.state.zone), "lately")
+    is_of_one_user = visitor.me.get("user_id") is not None
+    first = Part(lambda: read(client, client.address.url, of_one_user=is_of_one_user), "first")
+    lately = Part(lambda: read_lately(client, now=frame.now, zone=request.app.state.zone), "lately")
     return stream(request, TEMPLATE, frame, first, lately)
 
 

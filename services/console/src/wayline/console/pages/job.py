@@ -269,8 +269,8 @@ def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
 async def job(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> StreamingResponse:
     """Show a job."""
     known = await visitor.client.job(job_id)
-    page = read(visitor, job_id, only.view, only=only, is_long=only.is_long, known=known)
-    return stream(request, TEMPLATE, _frame(request, visitor, job_id), Part(page), views=VIEWS)
+    part = Part(lambda: read(visitor, job_id, only.view, only=only, is_long=only.is_long, known=known))
+    return stream(request, TEMPLATE, _frame(request, visitor, job_id), part, views=VIEWS)
 
 
 @router.get("/region")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
@@ -19,6 +20,7 @@ from wayline.console.pages.frame import Frame
 from wayline.console.pages.refusal import FAULT, page_told_of
 from wayline.console.render.environment import Templates
 
+log = structlog.get_logger()
 PROBLEM: Final = "problem.html"
 PART: Final = "main"
 """The block of a template that is a page's own."""
@@ -28,7 +30,8 @@ PART: Final = "main"
 class Part:
     """A block of a page's template, and what it shows."""
 
-    page: Awaitable[Any]
+    read: Callable[[], Awaitable[Any]]
+    """Asks the API for it, once the answer is being sent: a browser may have left before."""
     block: str = PART
 
 
@@ -46,7 +49,7 @@ def stream(request: Request, template: str, frame: Frame, *parts: Part, **values
 async def _pieces(
     templates: Templates, template: str, parts: tuple[Part, ...], values: dict[str, Any]
 ) -> AsyncGenerator[bytes]:
-    reading = [asyncio.ensure_future(part.page) for part in parts]
+    reading = [asyncio.ensure_future(part.read()) for part in parts]
     try:
         before, after = await asyncio.to_thread(templates.around, template, PART, **values)
         yield before
@@ -55,6 +58,8 @@ async def _pieces(
                 found = await page
                 yield await asyncio.to_thread(templates.region, template, part.block, page=found, **values)
             except ApiError as error:
+                if error.status is None or error.status >= 500:
+                    log.warning("the gateway did not answer", code=error.code, status=error.status)
                 yield _problem(templates, *page_told_of(error))
                 break
             except Exception:
