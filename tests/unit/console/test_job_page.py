@@ -11,7 +11,7 @@ import pytest
 from wayline.client import ApiError
 from wayline.console.access.visitor import Visitor
 from wayline.console.pages.frame import Frame
-from wayline.console.pages.job import TEMPLATE, VIEWS, JobPage, read
+from wayline.console.pages.job import CALLS_SHOWN, TEMPLATE, VIEWS, JobPage, read
 from wayline.console.render.environment import Templates
 from wayline.console.render.waterfall import ROWS_FIRST, ROWS_MAX
 from wayline.contracts.jobs import JobView, QueuePlace, Status, Waiting
@@ -141,6 +141,18 @@ async def test_a_long_trace_begins_with_its_first_spans(is_long: bool, rows: int
     assert page.trace is not None and (len(page.trace.rows), api.spans_max) == (rows, rows + 1)
     assert f"the first {rows} spans" in html and ("the API has the others" in html) is is_long
     assert ('data-later="/jobs/j1/region?view=trace&amp;more=all"' in html) is not is_long
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+async def test_more_calls_are_offered_where_there_are_more(is_long: bool):
+    call = {"call": "1", "tool": "search", "arguments": {}}
+    said = {"type": "model.completed", "message": {"text": "", "tool_calls": [], "thinking": "Hm."}}
+    called = {**said, "step": 0, "seq": 1, "message": {**said["message"], "tool_calls": [call]}}
+    api = Answers()
+    api._logs = [[called, *({**said, "step": step, "seq": step + 1} for step in range(1, CALLS_SHOWN + 1))]]
+    page = await read(cast(Visitor, api), "j1", "conversation", is_long=is_long)
+
+    assert (page.calls_left_out, page.has_more_calls) == (1, not is_long)
 
 
 @pytest.mark.parametrize("trace", [None, {**SPAN, "duration_ms": None}], ids=["not stored", "open"])

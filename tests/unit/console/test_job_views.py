@@ -119,7 +119,7 @@ def test_a_job_of_many_calls_offers_more_than_its_newest(shown: int, offers: boo
     steps = [Step(number, "", calls={"1": ToolCall("search", {}, "read", "completed", "ok")}) for number in range(300)]
     newest, left_out = newest_of(steps, shown)
     job = JobView(job_id="j1", agent="helper", status=Status.RUNNING).model_dump(mode="json")
-    page = JobPage(job, "conversation", newest, EVENTS, None, [], left_out)
+    page = JobPage(job, "conversation", newest, EVENTS, None, [], left_out, is_long=not offers)
     html = Templates().render(TEMPLATE, page=page, frame=FRAME, views=VIEWS).decode()
 
     assert f"{300 - shown} earlier calls are not shown" in html

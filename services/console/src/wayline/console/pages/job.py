@@ -99,6 +99,8 @@ class JobPage:
     """Of the arguments of tools whose calls wait."""
     ended_ago_s: float = math.inf
     """How long ago it ended; endless where that is not known."""
+    is_long: bool = False
+    """As many calls or spans as a page bears are shown."""
 
     def fields(self, wait: dict[str, Any]) -> list[SchemaField]:
         """Return the fields of a call that waits; none: it is edited as JSON."""
@@ -147,7 +149,7 @@ class JobPage:
     @property
     def has_more_calls(self) -> bool:
         """Return whether the page may show more of its calls."""
-        return self.calls_left_out > 0 and sum(len(step.calls) for step in self.steps) < CALLS_SHOWN
+        return self.calls_left_out > 0 and not self.is_long
 
     @property
     def call_chars(self) -> int:
@@ -234,7 +236,7 @@ async def read(
     schemas = await schemas_of(client, waits)
     ended_ms = lasted_ms(job["ended_at"], None, utc_now()) if has_ended else None
     ended_ago_s = math.inf if ended_ms is None else ended_ms / 1_000
-    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, ended_ago_s)
+    return JobPage(job, view, steps, events, trace, waits, left_out, only, problem, schemas, ended_ago_s, is_long)
 
 
 async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
