@@ -172,3 +172,26 @@ async def test_a_message_for_which_there_is_no_slot_goes_back(server: Server, pu
     await server.deliver(LANE)
 
     assert (server.given_back, puller.running) == (1, SLOTS + ADDED)
+
+
+async def test_a_rest_ends_after_the_last_word_of_it(server: Server, puller: Puller):
+    asked = server.asked.total()
+    await puller.rest(0)
+    await puller.rest(600)
+    await server.settled()
+    during = server.asked.total()
+
+    await puller.rest(0)
+    await until(lambda: server.asked.total() > during, why="messages are asked for again")
+    assert during == asked
+
+
+async def test_the_end_of_a_rest_releases_no_puller_that_is_held(server: Server, puller: Puller):
+    await puller.rest(0)
+    await puller.hold()
+    asked = server.asked.total()
+    await server.settled()
+
+    assert server.asked.total() == asked
+    puller.release()
+    await until(lambda: server.asked.total() > asked, why="messages are asked for again")
