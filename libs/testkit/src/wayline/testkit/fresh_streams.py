@@ -6,10 +6,11 @@ import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from wayline.chassis import Bus
+from wayline.chassis.connection.leaders import once_led
 from wayline.chassis.declare import declare
 from wayline.chassis.stream_limits import Limits
 
@@ -17,6 +18,8 @@ API = "$JS.API"
 OF_THE_SERVER = "_nats."
 """What the server adds to the metadata of a stream or consumer."""
 ANSWER_WITHIN_S = 10.0
+LED_WITHIN_S = 2.0
+"""How long one try waits for a cluster that may have no leader yet."""
 
 Values = dict[str, Any]
 
@@ -77,7 +80,8 @@ def _is_as_declared(stream: Values, known: _Declared) -> bool:
 
 
 async def _is_empty(bus: Bus) -> bool:
-    return not await _streams(bus)
+    # A cluster that has just begun drops what it is asked before it has a leader.
+    return not await once_led(partial(_streams, bus, within_s=LED_WITHIN_S))
 
 
 async def _describe(bus: Bus) -> _Declared:
@@ -89,8 +93,8 @@ async def _describe(bus: Bus) -> _Declared:
     return _Declared(streams, consumers)
 
 
-async def _streams(bus: Bus) -> list[Values]:
-    return (await _ask(bus, "STREAM.LIST"))["streams"] or []
+async def _streams(bus: Bus, *, within_s: float = ANSWER_WITHIN_S) -> list[Values]:
+    return (await _ask(bus, "STREAM.LIST", within_s=within_s))["streams"] or []
 
 
 def _ours(config: Values) -> Values:
@@ -98,8 +102,8 @@ def _ours(config: Values) -> Values:
     return {**config, "metadata": {name: one for name, one in metadata.items() if not name.startswith(OF_THE_SERVER)}}
 
 
-async def _ask(bus: Bus, what: str, body: Values | None = None) -> Values:
+async def _ask(bus: Bus, what: str, body: Values | None = None, *, within_s: float = ANSWER_WITHIN_S) -> Values:
     encoded = b"" if body is None else json.dumps(body).encode()
-    answer = json.loads((await bus.nc.request(f"{API}.{what}", encoded, timeout=ANSWER_WITHIN_S)).data)
+    answer = json.loads((await bus.nc.request(f"{API}.{what}", encoded, timeout=within_s)).data)
     assert "error" not in answer, (what, answer["error"])
     return answer
