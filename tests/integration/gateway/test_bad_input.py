@@ -215,6 +215,12 @@ async def test_head_is_answered_as_get_without_a_body(gateway: Running, bus: Bus
     await until(lambda: metrics.event_streams._value.get() == 0, why="the streams to end")
 
 
+async def test_head_takes_no_step_of_a_login(gateway: Running):
+    answers = [await gateway.client.head(f"/v1/mcp/oauth/{step}?state=default.x") for step in ("start", "callback")]
+
+    assert [answer.status_code for answer in answers] == [405, 405]
+
+
 async def test_an_unknown_address_says_where_addresses_are_listed(gateway: Running):
     lost = await gateway.client.get("/v1/jobs/")
     openai = await gateway.client.post("/openai/chat/completions", json={})

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+OF_ONE_BROWSER: Final = ("/v1/mcp/oauth/start", "/v1/mcp/oauth/callback")
+"""Steps of a login, of which each GET counts: one sent ahead by a link checker would end it."""
 
 
 class HeadRequests:
-    """Middleware that answers HEAD, which probes and link checkers send, wherever there is GET."""
+    """Middleware that answers HEAD, which probes and link checkers send, wherever there is a GET that does nothing."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+        if scope["type"] != "http" or scope["method"] != "HEAD" or scope["path"] in OF_ONE_BROWSER:
             await self._app(scope, receive, send)
             return
         answered = False
