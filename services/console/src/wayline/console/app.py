@@ -180,8 +180,6 @@ async def _api_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiError)
     if error.status == 401:
         return await _sign_in(request, error)
-    if error.status is None or error.status >= 500:
-        log.warning("the gateway did not answer", code=error.code, status=error.status)
     return problem_page(request, *page_told_of(error))
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+import structlog
+
 from wayline.client import ApiError
 
+log = structlog.get_logger()
 OVERTAKEN: Final = "It was changed after this form was opened. The form has yours: save again to put it over the other."
 FAULT: Final = (500, "The console has a fault", "It was logged. Other pages go on working.")
 """The status, title and words of a page that failed."""
@@ -14,8 +17,9 @@ TITLES: Final = {401: "You are signed out", 403: "This key may not do that", 404
 
 
 def page_told_of(error: ApiError) -> tuple[int, str, str]:
-    """Return the status, title and words of the page that stands in the place of one that could not be read."""
+    """Return the status, title and words of the page in the place of one that could not be read; log an outage."""
     if error.status is None or error.status >= 500:
+        log.warning("the gateway did not answer", code=error.code, status=error.status)
         return 503, "The gateway does not answer", str(error)
     return error.status, TITLES.get(error.status, "The gateway refused it"), str(error)
 

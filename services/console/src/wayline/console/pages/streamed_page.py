@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-import structlog
 from fastapi import Request
 from fastapi.responses import StreamingResponse
 
@@ -20,7 +19,6 @@ from wayline.console.pages.frame import Frame
 from wayline.console.pages.refusal import FAULT, page_told_of
 from wayline.console.render.environment import Templates
 
-log = structlog.get_logger()
 PROBLEM: Final = "problem.html"
 PART: Final = "main"
 """The block of a template that is a page's own."""
@@ -58,8 +56,6 @@ async def _pieces(
                 found = await page
                 yield await asyncio.to_thread(templates.region, template, part.block, page=found, **values)
             except ApiError as error:
-                if error.status is None or error.status >= 500:
-                    log.warning("the gateway did not answer", code=error.code, status=error.status)
                 yield _problem(templates, *page_told_of(error))
                 break
             except Exception:
