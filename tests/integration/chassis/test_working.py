@@ -164,7 +164,7 @@ async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, 
     assert len(held) == len(names), "what was handed back came to the same replica again"
 
 
-async def test_what_waits_for_something_of_its_own_keeps_no_other_message_waiting(bus, bind, monkeypatch):
+async def test_a_message_that_waits_for_its_own_keeps_none_waiting(bus, bind, monkeypatch):
     monkeypatch.setattr("wayline.chassis.handling.worker.HELD_MAX_S", 0.1)
     monkeypatch.setattr("wayline.chassis.handling.worker.REST_S", 60)
     whole = Noting()
