@@ -103,14 +103,14 @@ async def test_a_save_that_is_refused_leaves_no_paid_call_unanswered():
     assert vectors.answered == [BONN]
 
 
-async def test_a_save_that_is_asked_again_pays_for_each_fact_without_a_vector_once():
+async def test_a_save_asked_again_embeds_each_fact_once():
     facts, vectors = Facts(stored(BONN), stored(BEES)), Vectors()
     await save(facts, vectors, BONN)
 
     assert (sorted(vectors.answered), sorted(facts.embedded)) == ([BEES, BONN], [BEES, BONN])
 
 
-async def test_a_fact_that_has_got_its_vector_meanwhile_is_not_embedded_again():
+async def test_a_fact_with_a_vector_meanwhile_is_not_embedded_again():
     facts, vectors = Facts(stored(BEES, vector=np.zeros(2))), Vectors()
     await save(facts, vectors, BONN)
 
