@@ -13,8 +13,9 @@ from typing import Any
 import httpx2
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
+from wayline.console.render.waterfall import ROWS_FIRST
 from wayline.embedded.ports import free_port
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
@@ -23,7 +24,7 @@ from wayline.testkit.processes import Fleet
 from ..integration.console.conftest import AGENT, Console, console_at
 from .conftest import Shown, Window
 from .cut_wire import Moment, Wire
-from .test_tasks import asks
+from .test_tasks import asks, asks_everywhere
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -124,6 +125,34 @@ async def test_a_parked_jobs_page_follows_it_to_its_end(window: Window):
             page = await shown.goto(f"/jobs/{job_id}")
         await window.console.api.post(f"/v1/jobs/{job_id}/cancel")
         await expect(page.locator("[data-ended='1']")).to_have_count(1)
+
+
+async def test_a_trace_stays_long_where_an_older_answer_comes_late(window: Window):
+    release, say = held()
+    job_id = await asks_everywhere(window.console, say)
+    short, reading, go_on = re.compile(r"/region\?view=trace$"), asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        answer = await route.fetch()
+        reading.set()
+        await go_on.wait()
+        await route.fulfill(response=answer)
+
+    async with window.open() as shown:
+        await shown.page.route(short, hold)
+        page = await shown.goto(f"/jobs/{job_id}?view=trace")
+        more = page.get_by_role("link", name="Show more spans")
+        async with asyncio.timeout(30):
+            await reading.wait()
+        await more.scroll_into_view_if_needed()
+        await expect(page.locator("#live[data-region*='more=all']")).to_have_count(1)
+        async with page.expect_response(short):
+            go_on.set()
+
+        await expect(more).to_have_count(0)
+        assert await page.locator(".waterfall tbody tr").count() > ROWS_FIRST
+        release.set()
+        await ended(window.console, job_id)
 
 
 @pytest.mark.slow

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import islice
-from zoneinfo import available_timezones
 
 import pytest
 from playwright.async_api import expect
@@ -12,10 +10,9 @@ from playwright.async_api import expect
 from wayline.console.pages.frame import SECTIONS
 from wayline.console.render.waterfall import ROWS_FIRST
 from wayline.simulator.chat_server import Say
-from wayline.testkit import until
 
 from .conftest import ALL, Looks, Window, slow
-from .test_tasks import asks, stored
+from .test_tasks import asks, asks_everywhere, stored
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
@@ -68,20 +65,8 @@ async def test_home_asks_the_services_where_somebody_comes_near(window: Window):
 
 
 async def test_a_long_trace_goes_on_where_somebody_scrolls(window: Window):
-    zones = iter(sorted(available_timezones()))
-    looking = [
-        Say(text="Looking.", tools=tuple(("get_current_time", {"timezone": zone}) for zone in islice(zones, 20)))
-        for _ in range(4)
-    ]
-    window.console.answers(*looking, "It is noon.")
-    await window.console.save("clock", tools=("get_current_time",), max_steps=30)
-    job_id = (await window.console.run("What time is it everywhere?", agent="clock"))["job_id"]
-
-    async def spans() -> bool:
-        found = (await window.console.api.get(f"/v1/jobs/{job_id}/trace")).json()
-        return found["totals"]["spans"] > ROWS_FIRST
-
-    await until(spans, why="the job has more spans than its page at first")
+    job_id = await asks_everywhere(window.console, "It is noon.")
+    await stored(window.console, job_id)
     async with window.open() as shown:
         page = await shown.goto(f"/jobs/{job_id}?view=trace")
         rows = page.locator(".waterfall tbody tr")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import islice
 from typing import Any
+from zoneinfo import available_timezones
 
 import pytest
 from playwright.async_api import expect
 
+from wayline.console.render.waterfall import ROWS_FIRST
 from wayline.simulator.chat_server import Say
 from wayline.testkit import until
 
@@ -80,6 +83,23 @@ async def asks(console: Console) -> str:
     console.answers(Say(tools=(("get_current_time", {"timezone": "UTC"}),)), "Done.")
     job_id = (await console.api.post("/v1/jobs", json={"agent": "asker", "input": "What time is it?"})).json()["job_id"]
     await parked(console, job_id)
+    return job_id
+
+
+async def asks_everywhere(console: Console, last: Say | str) -> str:
+    """Submit a job of eighty calls, whose trace is longer than its page at first, and return its id."""
+    zones = iter(sorted(available_timezones()))
+    calls = [tuple(("get_current_time", {"timezone": zone}) for zone in islice(zones, 20)) for _ in range(4)]
+    await console.save("clock", tools=("get_current_time",), max_steps=30)
+    console.answers(*(Say(text="Looking.", tools=tools) for tools in calls), last)
+    sent = {"agent": "clock", "input": "What time is it everywhere?"}
+    job_id = (await console.api.post("/v1/jobs", json=sent)).json()["job_id"]
+
+    async def is_long() -> bool:
+        trace = await console.api.get(f"/v1/jobs/{job_id}/trace")
+        return trace.status_code == 200 and trace.json()["totals"]["spans"] > ROWS_FIRST
+
+    await until(is_long, why="the job has more spans than its page at first")
     return job_id
 
 

@@ -16,9 +16,8 @@ from typing import TypeVar
 T = TypeVar("T")
 
 ALL = "all"
-SHARE = 8
+EXAMPLES_SHARE = 8
 """One example of so many is tried in a run that does not try all."""
-
 CASES_SHARE = 3
 """One case of so many is tried: each costs a test its servers."""
 
@@ -36,7 +35,7 @@ def cases(every: Collection[T]) -> list[T]:
 
 def examples(count: int) -> int:
     """Return how many examples of a property are tried."""
-    return count if _all() else max(count // SHARE, 1)
+    return count if _all() else max(count // EXAMPLES_SHARE, 1)
 
 
 def length(whole: int, *, short: int) -> int:

@@ -38,7 +38,7 @@
       await htmx.swap({ text: await answer.text(), target: holder, sourceElement: holder, swap: "innerMorph" });
       pause = Math.max(LEAST_MS, TIMES_LONGER * (performance.now() - began));
     } catch {
-      // What cannot be read now is read later: nothing may come that would ask for it again.
+      // Read again soon: nothing may come that would ask for it.
       changed = true;
       pause = AGAIN_MS;
     }
@@ -106,6 +106,7 @@
 
   // A hidden tab gives its connection back: a browser has six for a host.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  holder.addEventListener("later", soon);
   open();
 })();
 
