@@ -24,6 +24,7 @@ from typing import Any
 
 import asyncpg
 
+from wayline.chassis.loop_pauses import shorten_pauses
 from wayline.contracts.traces import ListJobs
 from wayline.embedded import PostgresServer
 from wayline.store import Store, migrate
@@ -170,6 +171,8 @@ def cpu_s(process: int) -> float:
 async def report(jobs: int) -> str:
     """Ask every question among so many jobs, as a list and with facets, and return the table."""
     load = os.getloadavg()[0]
+    # As a service has it: Python's own collector stops the loop for 100 ms now and then.
+    shorten_pauses()
     async with filled(jobs) as store:
         rows = [
             (await asked(store, question, facets=facets)).cells(f"{name}{', with facets' if facets else ''}")

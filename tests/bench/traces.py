@@ -21,6 +21,7 @@ from statistics import median
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
+from wayline.chassis.loop_pauses import shorten_pauses
 from wayline.contracts.traces import GetTrace
 from wayline.embedded import PostgresServer
 from wayline.store import Store, migrate
@@ -83,6 +84,7 @@ async def opened() -> AsyncIterator[Store]:
 async def report(spans: int) -> str:
     """Store so many spans, some of them twice, read traces of them, and return the table."""
     load = os.getloadavg()[0]
+    shorten_pauses()
     async with opened() as store:
         tables = PostgresTables(store, spans_days=7)
         await tables.keep_spans()

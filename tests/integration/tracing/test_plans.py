@@ -5,8 +5,9 @@ from typing import NamedTuple
 import asyncpg
 import pytest
 
-from wayline.contracts.traces import ListJobs
+from wayline.contracts.traces import GetTrace, ListJobs
 from wayline.tracing.adapters.tables import PostgresTables
+from wayline.tracing.handlers.answers import ViewHandlers
 from wayline.tracing.rows import JobRow, LedgerRow, SpanRow, StepRow
 from wayline.tracing.views.job_search import page_statements
 
@@ -42,6 +43,18 @@ SELECT (seq_tup_read + coalesce(idx_tup_fetch, 0))::int
 FROM pg_stat_user_tables WHERE relid = 'tracing.jobs'::regclass
 """
 READ = "SELECT seq_tup_read FROM pg_stat_user_tables WHERE relname = 'jobs'"
+SPANS, OF_A_TRACE = 20_000, 100
+SPANS_OF_TODAY = """
+INSERT INTO tracing.spans (
+    trace_id, span_id, tenant, service, name, kind, start, duration_ms, status, attributes, links, events, seq
+)
+SELECT
+    md5((n / $2::int)::text), n::text, 'acme', 'executor', 'call', 'client', now(), 5, 'ok', '{}', '[]', '[]', 0
+FROM generate_series(0, $1::int - 1) AS n
+"""
+ENTRIES_READ = """
+SELECT sum(idx_tup_read)::int FROM pg_stat_user_indexes WHERE schemaname = 'tracing' AND relname LIKE 'spans%'
+"""
 
 
 async def test_progress_and_tenant_lookups_use_an_index(platform: TracingPlatform):
@@ -66,6 +79,28 @@ async def test_progress_and_tenant_lookups_use_an_index(platform: TracingPlatfor
         "c4ca4238a0b923820dcc509a6f75849b": "acme"
     }
     assert await scanned() == before
+    await admin.close()
+
+
+async def test_a_trace_is_read_without_its_tenants_other_spans(platform: TracingPlatform):
+    tables = PostgresTables(platform.tables, spans_days=7)
+    await tables.keep_spans()
+    admin = await asyncpg.connect(platform.database.dsn)
+    # As in a day that has just begun: nothing is known about the new partition, so every index of it looks cheap.
+    await admin.execute(SPANS_OF_TODAY, SPANS, OF_A_TRACE)
+
+    async def read() -> int:
+        async with platform.tables.system() as conn:
+            await conn.execute("SELECT pg_stat_force_next_flush()")
+        return await admin.fetchval(ENTRIES_READ)
+
+    before = await read()
+    trace = await ViewHandlers(platform.tables).get_trace(
+        GetTrace(tenant="acme", trace_id="c4ca4238a0b923820dcc509a6f75849b")
+    )
+
+    assert trace.totals.spans == OF_A_TRACE
+    assert await read() - before <= 2 * OF_A_TRACE
     await admin.close()
 
 
