@@ -199,6 +199,8 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
         ],
     }
     assert last["approvals"] == []
+    oldest = (await page("acme", sort="oldest"))["approvals"]
+    assert [one["job_id"] for one in oldest] == ["j1", "j1", "j2", "j2"]
     everything = (await page("acme"))["approvals"]
     asked = next(one for one in everything if one["why"] == "input")
     assert (asked["reason"], asked["input_schema"], asked["arguments"]) == ("From where?", schema, {"amount": 5})

@@ -157,6 +157,8 @@ def took(row: JobRow, now: datetime) -> float:
 def ordered(rows: list[JobRow], sort: str) -> list[str]:
     """Return the ids in the order asked for."""
     newest = sorted(rows, key=lambda row: (row.created_at, row.job_id), reverse=True)
+    if sort == "oldest":
+        newest.reverse()
     if sort == "dearest":
         newest.sort(key=lambda row: -1 if row.cost_usd is None else row.cost_usd, reverse=True)
     if sort == "slowest":

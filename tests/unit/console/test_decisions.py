@@ -9,6 +9,7 @@ import pytest
 
 from wayline.client import ApiError
 from wayline.client.client import Client
+from wayline.console.pages import approvals
 from wayline.console.pages.approvals import CHOSEN_MAX, PAGE_SIZE
 from wayline.console.pages.job import waits_of
 
@@ -103,6 +104,18 @@ async def test_several_decisions_that_are_refused_keep_their_reason_and_choice()
     assert answer.status_code == 422 and "j2: another call is asked by now" in answer.text
     assert 'name="reason" maxlength="2000" value="too dear"' in answer.text
     assert re.findall(r'name="wait" value="([^"]+)" checked', answer.text) == ["j2/a1/h"]
+
+
+async def test_of_more_that_wait_than_are_read_the_oldest_are_shown(monkeypatch: pytest.MonkeyPatch):
+    def waiting(sort: str = "newest", **_: Any) -> dict[str, Any]:
+        return {"approvals": [wait_of(1 if sort == "oldest" else 2)], "next_cursor": "more"}
+
+    monkeypatch.setattr(approvals, "WAITS_MAX", 1)
+    api = Api(**{"/v1/approvals": waiting, "/v1/tools/send_mail": {"definition": {"input_schema": {}}}})
+    async with browser_of(signed_in(api)) as http:
+        page = await http.get("/approvals")
+
+    assert 'id="wait-j1-a1"' in page.text and 'id="wait-j2-a1"' not in page.text
 
 
 async def test_a_job_asks_for_what_waits_until_it_is_found():

@@ -29,7 +29,9 @@ def test_a_moment_that_no_page_gave_is_refused(at: str):
         read_place(encoded(orjson.dumps([at, "j1", 1, 0]).decode()))
 
 
-@pytest.mark.parametrize("place", ["j\x00", "j1 dearest NaN", "j1 dearest 1e999999", "j1 dearest 1e-999999"])
+@pytest.mark.parametrize(
+    "place", ["j\x00", "j1 dearest NaN", "j1 dearest 1e999999", "j1 dearest 1e-999999", "j1 dearest "]
+)
 def test_a_place_among_jobs_that_no_table_takes_is_refused(place: str):
     with pytest.raises(BadCursor):
         row_views.after_cursor(encoded(f"{AT} {place}"), "dearest" if "dearest" in place else "newest")
@@ -46,4 +48,5 @@ def test_a_place_that_a_page_gave_is_read():
     cost, _, _ = row_views.after_cursor(encoded(f"{AT} j1 dearest 0.0000001"), "dearest")
 
     assert (at.isoformat(), job_id, str(cost)) == (AT, "j1", "1E-7")
+    assert row_views.after_cursor(encoded(f"{AT} j1 oldest "), "oldest") == (None, at, "j1")
     assert span_statements.after_cursor(encoded(f"{AT} t1 s1"))[1:] == ("t1", "s1")

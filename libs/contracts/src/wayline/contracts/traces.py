@@ -19,7 +19,7 @@ from wayline.contracts.sessions import SESSION_ID_MAX
 
 QUERY_MAX = 200
 """Characters of words that jobs are looked for by."""
-JobOrder = Literal["newest", "dearest", "slowest"]
+JobOrder = Literal["newest", "oldest", "dearest", "slowest"]
 
 
 class Span(Frozen):

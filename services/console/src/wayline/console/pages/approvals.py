@@ -28,7 +28,7 @@ HISTORY_TEMPLATE = "approvals_history.html"
 PAGE_SIZE = 50
 READ_AT_ONCE: Final = 200
 WAITS_MAX: Final = 2_000
-"""Calls that are put into order; of more that wait the oldest may be missing."""
+"""Calls that are put into order; of more that wait the newest are missing until others are decided."""
 SCHEMAS_MAX: Final = 20
 """Tools whose schemas one page asks for; calls of others are edited as JSON."""
 CHOSEN_MAX: Final = 50
@@ -100,10 +100,10 @@ async def read(
 
 
 async def _oldest_first(client: Client) -> list[dict[str, Any]]:
-    """Return what waits, what was asked first before the others: the API has the newest jobs first."""
+    """Return what waits, what was asked first before the others: a job that is older may have asked later."""
     waits, cursor = list[dict[str, Any]](), None
     while len(waits) < WAITS_MAX:
-        page = await client.approvals(limit=READ_AT_ONCE, cursor=cursor)
+        page = await client.approvals(sort="oldest", limit=READ_AT_ONCE, cursor=cursor)
         waits += page["approvals"]
         cursor = page["next_cursor"]
         if cursor is None:

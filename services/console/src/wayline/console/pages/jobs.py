@@ -33,7 +33,7 @@ TEMPLATE = "jobs.html"
 ROWS_TEMPLATE = "job_rows.html"
 PAGE_SIZE = 50
 SEARCH_MAX_CHARS = 500
-SORTS: Final = (("newest", "newest"), ("dearest", "dearest"), ("slowest", "slowest"))
+SORTS: Final = (("newest", "newest"), ("oldest", "oldest"), ("dearest", "dearest"), ("slowest", "slowest"))
 COLUMNS: Final = (
     *("agent", "input", "model", "user", "session", "tags", "steps", "tokens", "cost", "predicted", "took", "age"),
 )

@@ -50,7 +50,7 @@ Judged = Annotated[
     Literal["up", "down", "none", "any"] | None,
     typer.Option(help="Only those judged well, badly, not at all, or at all."),
 ]
-Order = Annotated[Literal["newest", "dearest", "slowest"], typer.Option(help="Which come first.")]
+Order = Annotated[Literal["newest", "oldest", "dearest", "slowest"], typer.Option(help="Which come first.")]
 Export = Annotated[
     Literal["ndjson", "csv"] | None,
     typer.Option(help="Write all of them, the newest first, with whole answers: a JSON object a line, or a table."),

@@ -22,6 +22,7 @@ from wayline.telemetry import names
 from wayline.tracing.errors import BadCursor
 from wayline.tracing.projection.genai import JOB_STATUS
 from wayline.tracing.rows import BeyondColumns
+from wayline.tracing.views.job_search import PLACES
 from wayline.tracing.views.trace_tree import TreeNode
 
 
@@ -173,7 +174,7 @@ def root_of(job: Record) -> TreeNode:
 
 def cursor(last: Record, sort: JobOrder) -> str:
     """Encode where a page ended."""
-    place = [] if sort == "newest" else [sort, str(last["place"])]
+    place = [] if sort == "newest" else [sort, "" if last["place"] is None else str(last["place"])]
     return urlsafe_b64encode(" ".join([last["created_at"].isoformat(), last["job_id"], *place]).encode()).decode()
 
 
@@ -183,11 +184,12 @@ def after_cursor(text: str, sort: JobOrder) -> tuple[Decimal | None, datetime, s
         at, job_id, *rest = urlsafe_b64decode(text.encode()).decode().split(" ")
         moment = datetime.fromisoformat(at)
         order, place = rest or ("newest", None)
-        number = None if place is None else Decimal(place)
+        number = Decimal(place) if place else None
     except (ValueError, NotBase64, InvalidOperation):
         raise BadCursor(text) from None
     # In UTC, as our own cursors have it: another offset may lead to a year that no table takes.
-    if moment.utcoffset() != timedelta(0) or not job_id or "\x00" in job_id or order != sort:
+    is_of_this = order == sort and (number is None) == (sort not in PLACES)
+    if moment.utcoffset() != timedelta(0) or not job_id or "\x00" in job_id or not is_of_this:
         raise BadCursor(text)
     if number is not None and not (number.is_finite() and abs(number.adjusted()) < PLACE_DIGITS_MAX):
         raise BadCursor(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import aclosing
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query
 
@@ -38,6 +38,9 @@ async def list_approvals(
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Jobs on a page; each may wait for several decisions.")] = 50,
     cursor: Cursor = None,
+    sort: Annotated[
+        Literal["newest", "oldest"], Query(description="By when the jobs were accepted; without `decided`.")
+    ] = "newest",
     decided: Annotated[bool, Query(description="What was decided, and by whom, in the place of what waits.")] = False,
     since: Annotated[
         Moment | None, Query(description="With `decided`: only then or later; without a time zone it is UTC.")
@@ -49,7 +52,8 @@ async def list_approvals(
     """
     if decided:
         return await _decided_page(gateway, caller, since or EVER, limit=limit, cursor=cursor)
-    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, waiting_for=("approval", "needs_decision"))
+    why = ("approval", "needs_decision")
+    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, sort=sort, waiting_for=why)
     page = await gateway.bus.ask(asked, JobPage)
     waits = tuple(wait for job in page.jobs if is_own(caller, job.user_id) for wait in _waits(job))
     return WaitPage(approvals=waits, next_cursor=page.next_cursor)
