@@ -143,7 +143,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml | head -1)
 release-fixtures: $(VENV)/.ready ## Record what this version leaves on the bus and in the database, into tests/releases: once, when it is released
 	WAYLINE_RECORD_RELEASE=$(abspath tests/releases/$(VERSION)) $(BIN)/python -m pytest -q tests/releases/record.py
 
-upgrades: $(VENV)/.ready ## Services of the last release beside those of this version, in every order and back (makes that release in .wayline; ten minutes)
+upgrades: $(VENV)/.ready ## Services of the last release beside those of this version, in every order and back (makes that release in .wayline; a quarter of an hour)
 	$(BIN)/python -m pytest -s -rs -m "slow or not slow" tests/faults/test_upgrades.py tests/releases
 
 conservation: $(VENV)/.ready ## Add up the money of 500 jobs whose calls and executors die (about three minutes)

@@ -10,6 +10,7 @@ from playwright.async_api import expect
 from wayline.console.pages.frame import SECTIONS
 from wayline.console.render.waterfall import ROWS_FIRST
 from wayline.simulator.chat_server import Say
+from wayline.testkit import until
 
 from .conftest import ALL, Looks, Window, slow
 from .test_tasks import asks, asks_everywhere, stored
@@ -68,15 +69,23 @@ async def test_a_long_trace_goes_on_where_somebody_scrolls(window: Window):
     job_id = await asks_everywhere(window.console, "It is noon.")
     await stored(window.console, job_id)
     async with window.open() as shown:
-        page = await shown.goto(f"/jobs/{job_id}?view=trace")
+
+        async def is_settled() -> bool:
+            page = await shown.goto(f"/jobs/{job_id}?view=trace")
+            return await page.locator("#live[data-live]").count() == 0
+
+        await until(is_settled, why="no more spans are awaited")
+        page = shown.page
         rows = page.locator(".waterfall tbody tr")
         more = page.get_by_role("link", name="Show more spans")
         await expect(rows).to_have_count(ROWS_FIRST)
+        await rows.first.evaluate("row => row.title = 'as it was'")
         await more.scroll_into_view_if_needed()
         await expect(more).to_have_count(0)
         await expect(page.get_by_text(re.compile(r"in all · \d+ spans"))).to_be_visible()
         said = await page.get_by_text("in all ·").inner_text()
         await expect(rows).to_have_count(int(said.split(" · ")[1].split()[0]))
+        await expect(rows.first).to_have_attribute("title", "as it was")
 
 
 @slow(*ALL)

@@ -13,17 +13,19 @@
     // The link stays.
     if (!answer?.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    // The parts of a long table come one a frame: all at once they would hold up who scrolls.
-    const parts = [...page.querySelectorAll("tbody ~ tbody ~ tbody ~ tbody")];
-    const table = parts[0]?.parentNode;
-    parts.forEach((part) => part.remove());
-    target.replaceChildren(...page.body.childNodes);
+    const table = target.querySelector("table");
+    if (!table) return target.replaceChildren(...page.body.childNodes);
+    // Rows that are shown stay, and others come some a frame: all at once they would hold up who scrolls.
+    const parts = [...page.querySelectorAll("tbody")].slice(table.tBodies.length);
+    const heading = (of) => of.querySelector("table").parentNode.previousElementSibling;
+    heading(target).replaceWith(heading(page));
+    place.remove();
     const next = () => {
       if (!parts.length) return;
       table.append(parts.shift());
       requestAnimationFrame(next);
     };
-    next();
+    requestAnimationFrame(next);
   };
   const near = new IntersectionObserver(
     (seen) => {
