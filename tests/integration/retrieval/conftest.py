@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
 from wayline.chassis import Bus, Service
 from wayline.contracts.base import Request
@@ -31,20 +34,21 @@ ENDED = {DocumentStatus.READY, DocumentStatus.FAILED}
 
 @dataclass
 class Client:
-    """Speaks to the service as the gateway does."""
+    """Speaks to the service as the gateway does, for one tenant where a call names no other."""
 
     bus: Bus
+    tenant: str = "acme"
     sent: int = 0
 
-    async def send(self, document_id: str, text: str | None = None, *, tenant: str = "acme", **fields: Any) -> int:
+    async def send(self, document_id: str, text: str | None = None, *, tenant: str | None = None, **fields: Any) -> int:
         """Queue a document; the answer is its sequence in the stream."""
         self.sent += 1
         fields.setdefault("name", document_id)
-        message = IndexDocument(tenant=tenant, document_id=document_id, text=text, **fields)
-        return (await self.bus.publish(message, msg_id=f"test-{self.sent}")).seq
+        message = IndexDocument(tenant=tenant or self.tenant, document_id=document_id, text=text, **fields)
+        return (await self.bus.publish(message, msg_id=f"{self.tenant}-{self.sent}")).seq
 
     async def ingest(
-        self, document_id: str, text: str | None = None, *, tenant: str = "acme", **fields: Any
+        self, document_id: str, text: str | None = None, *, tenant: str | None = None, **fields: Any
     ) -> Document:
         """Queue a document and wait until it is ready or failed, whatever version was there before."""
         waiting = (await self.bus.js.stream_info("INDEX")).state.messages
@@ -61,18 +65,18 @@ class Client:
 
         await until(done, within=30, why="every index message is handled")
 
-    async def get(self, document_id: str, *, tenant: str = "acme") -> Document | None:
+    async def get(self, document_id: str, *, tenant: str | None = None) -> Document | None:
         try:
-            return await self.bus.ask(GetDocument(tenant=tenant, document_id=document_id), Document)
+            return await self.bus.ask(GetDocument(tenant=tenant or self.tenant, document_id=document_id), Document)
         except Refused:
             return None
 
-    async def ended(self, document_id: str, *, tenant: str = "acme") -> Document | None:
+    async def ended(self, document_id: str, *, tenant: str | None = None) -> Document | None:
         found = await self.get(document_id, tenant=tenant)
         return found if found and found.status in ENDED else None
 
-    async def delete(self, document_id: str, *, tenant: str = "acme") -> None:
-        await self.bus.ask(DeleteDocument(tenant=tenant, document_id=document_id), DocumentDeleted)
+    async def delete(self, document_id: str, *, tenant: str | None = None) -> None:
+        await self.bus.ask(DeleteDocument(tenant=tenant or self.tenant, document_id=document_id), DocumentDeleted)
 
     async def refused(self, asked: Request) -> str:
         """Ask what is refused; the answer is the code of the refusal."""
@@ -80,8 +84,8 @@ class Client:
             await self.bus.ask(asked, asked.replies)
         return refused.value.code
 
-    async def search(self, query: str, *, tenant: str = "acme", **fields: Any) -> SearchResult:
-        return await self.bus.ask(SearchKnowledge(tenant=tenant, query=query, **fields), SearchResult)
+    async def search(self, query: str, *, tenant: str | None = None, **fields: Any) -> SearchResult:
+        return await self.bus.ask(SearchKnowledge(tenant=tenant or self.tenant, query=query, **fields), SearchResult)
 
 
 Owner = Callable[[str], Awaitable[list[tuple[Any, ...]]]]
@@ -108,6 +112,40 @@ async def client(platform: Platform) -> Client:
     """A client, and the tables of retrieval."""
     await platform.migrate("retrieval")
     return Client(platform.bus)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_service(module_platform: Platform) -> Service:
+    """Start retrieval for all tests of a file that need no other settings, outage or count of everything."""
+    return await module_platform.start("retrieval", retrieval=Settings())
+
+
+@pytest.fixture
+def tenant_client(shared_service: Service, module_platform: Platform) -> Client:
+    """Speak to the shared service for a tenant of the test's own, which has no documents yet."""
+    return new_tenant(module_platform)
+
+
+@pytest.fixture
+def shared_owner(shared_service: Service, module_platform: Platform) -> Owner:
+    """Run one statement as the superuser in the database that the tests of a file share."""
+
+    async def rows(sql: str) -> list[tuple[Any, ...]]:
+        async with module_platform.superuser() as conn:
+            return [tuple(row) for row in await conn.fetch(sql)]
+
+    return rows
+
+
+@pytest.fixture
+def shared_counted(shared_owner: Owner) -> Callable[[], Awaitable[None]]:
+    """Wait until the counts of words hold what documents changed in the shared database."""
+    return partial(until_counted, shared_owner)
+
+
+def new_tenant(platform: Platform) -> Client:
+    """Return a client for a tenant that no other test has."""
+    return Client(platform.bus, tenant=f"t-{secrets.token_hex(4)}")
 
 
 def make_pdf(*pages: str, password: str | None = None) -> bytes:
@@ -154,11 +192,11 @@ async def owner(database: Database) -> AsyncIterator[Owner]:
 @pytest.fixture
 def counted(owner: Owner) -> Callable[[], Awaitable[None]]:
     """Wait until the counts of words hold what documents changed."""
+    return partial(until_counted, owner)
 
+
+async def until_counted(owner: Owner) -> None:
     async def done() -> bool:
         return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
 
-    async def wait() -> None:
-        await until(done, within=20, why="every change is in the counts")
-
-    return wait
+    await until(done, within=20, why="every change is in the counts")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from wayline.chassis import Service
+import pytest
+
 from wayline.contracts.document_changes import ChangeDocument, ChunkPage, DocumentChange, ListChunks
 from wayline.contracts.knowledge import AcceptDocument, Document, Filter
-from wayline.testkit import until
+from wayline.testkit import Platform, until
+
+from .conftest import Client, Start
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.fixture
+def client(tenant_client: Any) -> Client:
+    return tenant_client
 
 
 async def change(client: Any, document_id: str, **fields: Any) -> Document:
-    asked = ChangeDocument(tenant="acme", document_id=document_id, change=DocumentChange(**fields))
+    asked = ChangeDocument(tenant=client.tenant, document_id=document_id, change=DocumentChange(**fields))
     return await client.bus.ask(asked, Document)
 
 
@@ -19,13 +29,14 @@ async def found(client: Any, query: str = "tortoise", **fields: Any) -> list[str
     return sorted(hit.document_id for hit in (await client.search(query, mode="keyword", **fields)).hits)
 
 
-async def test_searches_see_a_change_at_once(service: Service, client: Any, owner: Any):
+async def test_searches_see_a_change_at_once(client: Any, shared_owner: Any):
     old = {"year": 2020, "old": 1}
     before = await client.ingest(
         "d", "# Top\n\nThe tortoise.", name="page.md", media_type="text/markdown", metadata=old
     )
     # An earlier version copied metadata into passages.
-    await owner("""UPDATE retrieval.chunks SET metadata = metadata || '{"year": 2020, "old": 1}'""")
+    copied = """UPDATE retrieval.chunks SET metadata = metadata || '{"year": 2020, "old": 1}'"""
+    await shared_owner(f"{copied} WHERE tenant = '{client.tenant}'")
 
     changed = await change(client, "d", metadata={"year": 2024}, collection="fables", trust="untrusted")
 
@@ -47,7 +58,13 @@ async def test_searches_see_a_change_at_once(service: Service, client: Any, owne
     assert (await client.search("tortoise")).hits[0].metadata == {"headings": ["Top"]}
 
 
-async def test_a_new_name_is_shown_at_once_and_found_soon(service: Service, client: Any, counted: Any, owner: Any):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_new_name_is_shown_at_once_and_found_soon(
+    start: Start, platform: Platform, counted: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("wayline.retrieval.search.word_renewal.AGAIN_S", 0.1)
+    await start()
+    client = Client(platform.bus)
     await client.ingest("d", "The tortoise.", name="quarterly")
 
     await change(client, "d", name="yearbook")
@@ -64,7 +81,7 @@ async def test_a_new_name_is_shown_at_once_and_found_soon(service: Service, clie
     assert known == [("yearbook", 1)]
 
 
-async def test_a_change_stays_until_a_later_version_says_otherwise(service: Service, client: Any):
+async def test_a_change_stays_until_a_later_version_says_otherwise(client: Any):
     said = {"metadata": {"a": 1}, "collection": "x"}
     await client.ingest("d", "The tortoise.", name="page", **said)
     await change(client, "d", audience=("ann",), trust="untrusted", metadata={"a": 2})
@@ -84,11 +101,11 @@ async def test_a_change_stays_until_a_later_version_says_otherwise(service: Serv
     assert same.unchanged and not other.unchanged
 
 
-async def test_a_version_not_yet_in_place_opens_nothing_to_others(service: Service, client: Any):
+async def test_a_version_not_yet_in_place_opens_nothing_to_others(client: Any):
     await client.ingest("d", "The secret tortoise.", name="page", audience=("ann", "cid"), trust="untrusted")
 
     accepted = await client.bus.ask(
-        AcceptDocument(tenant="acme", document_id="d", name="page", sequence=10_000), Document
+        AcceptDocument(tenant=client.tenant, document_id="d", name="page", sequence=10_000), Document
     )
     failed = await client.ingest("d", "", name="page", audience=("cid", "bob"), trust="trusted")
 
@@ -99,32 +116,34 @@ async def test_a_version_not_yet_in_place_opens_nothing_to_others(service: Servi
     assert (ready.audience, ready.trust) == (None, "trusted") and await found(client) == ["d"]
 
 
-async def test_a_new_document_is_its_audiences_from_the_first_word(service: Service, client: Any):
+async def test_a_new_document_is_its_audiences_from_the_first_word(client: Any):
     accepted = await client.bus.ask(
-        AcceptDocument(tenant="acme", document_id="d", name="page", audience=("ann",)), Document
+        AcceptDocument(tenant=client.tenant, document_id="d", name="page", audience=("ann",)), Document
     )
 
     assert accepted.audience == ("ann",)
-    asked = ChangeDocument(tenant="acme", document_id="d", change=DocumentChange(audience=None))
+    asked = ChangeDocument(tenant=client.tenant, document_id="d", change=DocumentChange(audience=None))
     assert await client.refused(asked) == "document_not_ready"
     assert await client.refused(asked.model_copy(update={"seen_by": ("bob",)})) == "not_found"
     assert await client.refused(asked.model_copy(update={"document_id": "none"})) == "not_found"
 
 
-async def test_passages_that_do_not_fit_one_message_are_paged(service: Service, client: Any):
+async def test_passages_that_do_not_fit_one_message_are_paged(client: Any):
     text = "\n\n".join(f"{'tortoise ' * 100}{n}" for n in range(300))
     await client.ingest("d", text, name="page")
 
     shown, position = list[str](), 0
     while position is not None:
-        page = await client.bus.ask(ListChunks(tenant="acme", document_id="d", position=position, limit=500), ChunkPage)
+        page = await client.bus.ask(
+            ListChunks(tenant=client.tenant, document_id="d", position=position, limit=500), ChunkPage
+        )
         shown += [chunk.text for chunk in page.chunks]
         position = page.next_position
 
     assert " ".join(shown).split() == text.split()
 
 
-async def test_a_near_duplicate_is_told_to_those_who_may_find_it(service: Service, client: Any):
+async def test_a_near_duplicate_is_told_to_those_who_may_find_it(client: Any):
     text = " ".join(f"word{n * 7919 % 1000}" for n in range(400))
     await client.ingest("first", text, name="a")
     await client.ingest("foreign", text, tenant="globex", name="a")

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import Service
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import DocumentText, Filter, ReadDocument
+
+from .conftest import Client
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 MODES = ("keyword", "vector", "hybrid")
 HOSTILE = "O'Brien') OR true --"
@@ -40,6 +43,11 @@ Search = Callable[..., Awaitable[set[str]]]
 
 
 @pytest.fixture
+def client(tenant_client: Any) -> Client:
+    return tenant_client
+
+
+@pytest.fixture
 def found(client: Any) -> Search:
     """The documents that a search finds in any mode, which must agree."""
 
@@ -52,7 +60,7 @@ def found(client: Any) -> Search:
     return search
 
 
-async def test_a_filter_asks_for_ranges_lists_and_keys(service: Service, client: Any, found: Search):
+async def test_a_filter_asks_for_ranges_lists_and_keys(client: Any, found: Search):
     for document_id, metadata in DATED.items():
         await client.send(document_id, f"tortoise {document_id}", name="page", metadata=metadata)
     await client.send("a", "tortoise of another tenant", tenant="globex", metadata=DATED["b"])
@@ -65,7 +73,7 @@ async def test_a_filter_asks_for_ranges_lists_and_keys(service: Service, client:
     assert await found(filter=narrowed) == {"c"}
 
 
-async def test_a_filter_names_collections(service: Service, client: Any, found: Search):
+async def test_a_filter_names_collections(client: Any, found: Search):
     for document_id, collection in {"a": "fables", "b": "facts", "c": None}.items():
         await client.send(document_id, f"tortoise {document_id}", name="page", collection=collection)
     await client.idle()
@@ -77,7 +85,7 @@ async def test_a_filter_names_collections(service: Service, client: Any, found: 
     assert (hit.collection, hit.document, hit.document_id) == ("facts", "page", "b")
 
 
-async def test_a_document_with_an_audience_is_found_by_its_names_alone(service: Service, client: Any, found: Search):
+async def test_a_document_with_an_audience_is_found_by_its_names_alone(client: Any, found: Search):
     now = datetime.now(UTC)
     whose: dict[str, dict[str, Any]] = {
         "all": {},
@@ -97,7 +105,7 @@ async def test_a_document_with_an_audience_is_found_by_its_names_alone(service: 
     # What must not be found is not counted among the best either.
     assert len((await client.search("secret", top_k=2, mode="keyword")).hits) == 2
     for audience, readable in (((), False), (("bob",), False), (("ann",), True)):
-        asked = ReadDocument(tenant="acme", document_id="ann", audience=audience)
+        asked = ReadDocument(tenant=client.tenant, document_id="ann", audience=audience)
         if readable:
             assert "secret" in (await client.bus.ask(asked, DocumentText)).text
         else:
@@ -109,11 +117,11 @@ async def test_a_document_with_an_audience_is_found_by_its_names_alone(service: 
     assert await found() == {"all", "valid", "ann"}
 
 
-async def test_words_of_hidden_passages_are_as_unknown_as_others(service: Service, client: Any, counted: Any):
+async def test_words_of_hidden_passages_are_as_unknown_as_others(client: Any, shared_counted: Any):
     await client.send("hers", "zanzibar tortoise", name="page", audience=("ann",))
     await client.send("all", "The hare.", name="page")
     await client.idle()
-    await counted()
+    await shared_counted()
 
     async def told(query: str, **fields: Any) -> dict[str, Any]:
         return (await client.search(query, mode="keyword", audience=("bob",), **fields)).model_dump()

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import Service
+from wayline.contracts import headers as h
 from wayline.contracts.errors import Refused, Reject
 from wayline.contracts.knowledge import AcceptDocument, Document, DocumentPage, ListDocuments
 from wayline.documents.file_kinds import DOCX
 from wayline.retrieval.documents import index_document
 from wayline.retrieval.documents.document_table import DocumentTable
 from wayline.retrieval.embeddings.embedding import LexicalHash
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 from wayline.testkit.hostile_files import MEGABYTE, dense_pdf, zip_bomb
-from wayline.testkit.walks import cases
 
-from .conftest import Start
+from .conftest import Client, Start
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 HTML = b"""<html><head><title>Bees</title></head><body><nav>Home | About</nav><article><h1>Bees</h1>
 <p>A honeybee dances to tell the others where the meadow is, and how far they have to fly for it.</p>
@@ -31,7 +32,12 @@ def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-async def test_plain_text_is_found_again(service: Service, client: Any):
+@pytest.fixture
+def client(tenant_client: Any) -> Client:
+    return tenant_client
+
+
+async def test_plain_text_is_found_again(client: Any):
     document = await client.ingest("d1", "The tortoise wins the race.", name="Fables", metadata={"shelf": 3})
 
     assert document.model_copy(update={"created_at": None}) == Document(
@@ -56,7 +62,7 @@ async def test_plain_text_is_found_again(service: Service, client: Any):
     )
 
 
-async def test_markdown_passages_know_their_headings_and_are_found_by_them(service: Service, client: Any):
+async def test_markdown_passages_know_their_headings_and_are_found_by_them(client: Any):
     text = "# Handbook\n\n" + "Preface. " * 60 + "\n\n## Gearbox\n\n" + "Change the oil every year. " * 30
     await client.ingest("d1", text, name="car.md")
 
@@ -66,7 +72,7 @@ async def test_markdown_passages_know_their_headings_and_are_found_by_them(servi
     assert hit.text.startswith("## Gearbox")
 
 
-async def test_html_is_read_without_its_menus(service: Service, client: Any):
+async def test_html_is_read_without_its_menus(client: Any):
     await client.ingest("d1", content_base64=encoded(HTML), media_type="text/html", name="bees")
 
     [hit] = (await client.search("where is the meadow?")).hits
@@ -75,14 +81,14 @@ async def test_html_is_read_without_its_menus(service: Service, client: Any):
     assert "Home | About" not in hit.text
 
 
-async def test_the_language_of_a_document_is_told(service: Service, client: Any):
+async def test_the_language_of_a_document_is_told(client: Any):
     german = await client.ingest("d1", "Der Vertrag kann mit einer Frist von drei Monaten gekündigt werden.")
     numbers = await client.ingest("d2", "17 18 19")
 
     assert (german.language, numbers.language) == ("de", None)
 
 
-async def test_a_pdf_is_read_page_by_page(service: Service, client: Any, pdf: Callable[..., bytes]):
+async def test_a_pdf_is_read_page_by_page(client: Any, pdf: Callable[..., bytes]):
     content = pdf("The first page is about glaciers.", "The second page is about deserts.")
     await client.ingest("d1", content_base64=encoded(content), media_type="application/pdf", name="climate.pdf")
 
@@ -91,7 +97,7 @@ async def test_a_pdf_is_read_page_by_page(service: Service, client: Any, pdf: Ca
     assert (hit.text, hit.metadata) == ("The second page is about deserts.", {"page": 2})
 
 
-async def test_two_megabytes_of_text_come_by_claim_check(service: Service, client: Any):
+async def test_two_megabytes_of_text_come_by_claim_check(client: Any):
     text = "\n\n".join(f"Paragraph {n} tells of the wombat number w{n}. " + "Filler words. " * 60 for n in range(2_300))
     assert len(text) > 2_000_000
 
@@ -102,7 +108,7 @@ async def test_two_megabytes_of_text_come_by_claim_check(service: Service, clien
     assert "number w2222." in (await client.search("w2222", mode="keyword")).hits[0].text
 
 
-async def test_progress_is_shown_while_a_document_is_indexed(service: Service, client: Any, monkeypatch: Any):
+async def test_progress_is_shown_while_a_document_is_indexed(client: Any, monkeypatch: Any):
     seen: list[tuple[str, int, int | None]] = []
     embed = LexicalHash.embed
 
@@ -120,24 +126,22 @@ async def test_progress_is_shown_while_a_document_is_indexed(service: Service, c
 
 @pytest.mark.parametrize(
     ("fields", "says"),
-    cases(
-        [
-            ({"text": ""}, "empty"),
-            ({"text": " \n\n "}, "empty"),
-            ({"content_base64": encoded(bytes(range(256)) * 40)}, "binary data"),
-            ({"content_base64": "not base64"}, "base64"),
-            ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
-            ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
-            (
-                {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
-                "send text, Markdown, HTML, PDF, DOCX",
-            ),
-            ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
-        ]
-    ),
+    [
+        ({"text": ""}, "empty"),
+        ({"text": " \n\n "}, "empty"),
+        ({"content_base64": encoded(bytes(range(256)) * 40)}, "binary data"),
+        ({"content_base64": "not base64"}, "base64"),
+        ({"content_base64": encoded(b"%PDF-1.7\n\x00garbage"), "media_type": "application/pdf"}, "damaged"),
+        ({"content_base64": encoded(b"GIF89a"), "media_type": "application/pdf"}, "not a PDF"),
+        (
+            {"content_base64": encoded(b"\x00\x00\x00 ftyp"), "media_type": "video/mp4"},
+            "send text, Markdown, HTML, PDF, DOCX",
+        ),
+        ({"text": "x", "metadata": {"large": "y" * 20_000}}, "WAYLINE_RETRIEVAL_METADATA_BYTES_MAX"),
+    ],
 )
 async def test_a_bad_document_fails_with_advice_and_spares_its_neighbours(
-    service: Service, client: Any, fields: dict[str, Any], says: str
+    client: Any, module_platform: Platform, fields: dict[str, Any], says: str
 ):
     await client.send("bad", **fields)
     good = await client.ingest("good", "A perfectly good text.")
@@ -147,10 +151,12 @@ async def test_a_bad_document_fails_with_advice_and_spares_its_neighbours(
     assert says in bad.error
     assert good.status == "ready"
     await client.idle()
-    assert (await client.bus.js.stream_info("DEAD")).state.messages == 0
+    assert await dead(client, module_platform) == 0
 
 
-async def test_a_hostile_document_fails_and_other_tenants_go_on(start: Start, client: Any):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_hostile_document_fails_and_other_tenants_go_on(start: Start, platform: Platform):
+    client: Any = Client(platform.bus)
     await start(page_seconds_max=0.5, index_slots=2)
     page = encoded(dense_pdf(8 * MEGABYTE))
     for n in range(3):
@@ -164,9 +170,7 @@ async def test_a_hostile_document_fails_and_other_tenants_go_on(start: Start, cl
     assert "larger than" in bomb.error and "page 1 of the PDF took longer than 0.5 s" in slow.error
 
 
-async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(
-    service: Service, client: Any, pdf: Callable[..., bytes]
-):
+async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(client: Any, pdf: Callable[..., bytes]):
     closed = encoded(pdf("Secret.", password="hunter2"))
     opened = encoded(pdf("Not that secret.", password=""))
 
@@ -180,14 +184,14 @@ async def test_an_encrypted_pdf_fails_unless_its_password_is_empty(
     assert read.status == "ready"
 
 
-async def test_a_pdf_of_pictures_asks_for_text_recognition(service: Service, client: Any, pdf: Callable[..., bytes]):
+async def test_a_pdf_of_pictures_asks_for_text_recognition(client: Any, pdf: Callable[..., bytes]):
     document = await client.ingest("scan", content_base64=encoded(pdf("", "")), media_type="application/pdf")
 
     assert document.status == "failed"
     assert "OCR" in document.error
 
 
-async def test_nul_bytes_and_half_characters_do_no_harm(service: Service, client: Any):
+async def test_nul_bytes_and_half_characters_do_no_harm(client: Any):
     text = "A zero\x00 and " + "words " * 60
     document = await client.ingest("d1", text, name="na\x00me", metadata={"k\x00": ["v\x00", float("inf")]})
 
@@ -195,8 +199,8 @@ async def test_nul_bytes_and_half_characters_do_no_harm(service: Service, client
     assert (await client.search("zero\x00", mode="keyword")).hits[0].text.startswith("A zero and words")
 
 
-async def test_a_document_is_known_before_its_turn_and_never_goes_back(service: Service, client: Any):
-    accept = AcceptDocument(tenant="acme", document_id="d1", name="Fables", size_bytes=10)
+async def test_a_document_is_known_before_its_turn_and_never_goes_back(client: Any):
+    accept = AcceptDocument(tenant=client.tenant, document_id="d1", name="Fables", size_bytes=10)
 
     queued = await client.bus.ask(accept, Document)
     await client.ingest("d1", "The tortoise wins.", name="Fables")
@@ -206,22 +210,23 @@ async def test_a_document_is_known_before_its_turn_and_never_goes_back(service: 
     assert (late.status, late.chunks_total) == ("ready", 1)
 
 
-async def test_a_newer_sequence_queues_the_document_again(service: Service, client: Any):
-    await client.ingest("d1", "The tortoise wins.")
+async def test_a_newer_sequence_queues_the_document_again(client: Any):
+    sequence = await client.send("d1", "The tortoise wins.")
+    await until(lambda: client.ended("d1"), why="the document is ready")
 
-    newer = AcceptDocument(tenant="acme", document_id="d1", name="d1", sequence=2)
-    older = newer.model_copy(update={"sequence": 1})
+    newer = AcceptDocument(tenant=client.tenant, document_id="d1", name="d1", sequence=sequence + 1)
+    older = newer.model_copy(update={"sequence": sequence})
 
     assert (await client.bus.ask(older, Document)).status == "ready"
     assert (await client.bus.ask(newer, Document)).status == "queued"
 
 
-async def test_documents_are_listed_newest_first_page_by_page(service: Service, client: Any):
+async def test_documents_are_listed_newest_first_page_by_page(client: Any):
     for n in range(5):
         await client.ingest(f"d{n}", "Some text.")
 
-    first = await client.bus.ask(ListDocuments(tenant="acme", limit=3), DocumentPage)
-    second = await client.bus.ask(ListDocuments(tenant="acme", limit=3, cursor=first.next_cursor), DocumentPage)
+    first = await client.bus.ask(ListDocuments(tenant=client.tenant, limit=3), DocumentPage)
+    second = await client.bus.ask(ListDocuments(tenant=client.tenant, limit=3, cursor=first.next_cursor), DocumentPage)
 
     assert [document.document_id for document in first.documents] == ["d4", "d3", "d2"]
     assert [document.document_id for document in second.documents] == ["d1", "d0"]
@@ -229,17 +234,17 @@ async def test_documents_are_listed_newest_first_page_by_page(service: Service, 
 
 
 @pytest.mark.parametrize(
-    "inside", cases([None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"])
+    "inside", [None, "2026-01-01T00:00:00+00:00\na\x00b", "0001-01-01T00:00:00+14:00\nd1", "2026-01-01\nd1"]
 )
-async def test_a_cursor_that_is_none_of_ours_is_refused(service: Service, client: Any, inside: str | None):
+async def test_a_cursor_that_is_none_of_ours_is_refused(client: Any, inside: str | None):
     cursor = "nonsense" if inside is None else base64.urlsafe_b64encode(inside.encode()).decode()
 
     with pytest.raises(Refused, match="cursor"):
-        await client.bus.ask(ListDocuments(tenant="acme", cursor=cursor), DocumentPage)
+        await client.bus.ask(ListDocuments(tenant=client.tenant, cursor=cursor), DocumentPage)
 
 
 async def test_a_document_whose_message_became_a_dead_letter_says_so(
-    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+    client: Any, module_platform: Platform, monkeypatch: pytest.MonkeyPatch
 ):
     def broken(*_: Any) -> Any:
         raise Reject("nobody knows", code="mystery")
@@ -249,23 +254,24 @@ async def test_a_document_whose_message_became_a_dead_letter_says_so(
 
     assert document.status == "failed"
     assert "(mystery): nobody knows" in document.error
-    await until(lambda: dead(client), why="the message is put aside")
+    await until(lambda: dead(client, module_platform), why="the message is put aside")
 
 
-async def test_a_message_with_an_unstorable_id_is_dead_lettered(service: Service, client: Any):
+async def test_a_message_with_an_unstorable_id_is_dead_lettered(client: Any, module_platform: Platform):
     body = json.dumps({"document_id": "a\0b", "name": "n", "text": "t"}).encode()
-    await client.bus.js.publish("documents.index.acme", body)
+    await client.bus.js.publish(f"documents.index.{client.tenant}", body)
 
     await client.idle()
 
-    assert await dead(client) == 1
+    assert await dead(client, module_platform) == 1
 
 
-async def dead(client: Any) -> int:
-    return (await client.bus.js.stream_info("DEAD")).state.messages
+async def dead(client: Any, platform: Platform) -> int:
+    """Count the dead letters of the client's tenant."""
+    return [letter[h.TENANT] for letter in await platform.dead_letters()].count(client.tenant)
 
 
-async def test_each_passage_of_a_table_is_found_by_its_columns(service: Service, client: Any):
+async def test_each_passage_of_a_table_is_found_by_its_columns(client: Any):
     rows = "\n".join(f"lamp{n},{n}.50,{n * 7}" for n in range(200))
 
     await client.ingest("stock", f"article,price,pieces\n{rows}", name="stock.csv", media_type="text/csv")
@@ -276,13 +282,13 @@ async def test_each_passage_of_a_table_is_found_by_its_columns(service: Service,
     assert hits[0].why["covered"] == 1
 
 
-async def test_documents_are_listed_by_name_and_status(service: Service, client: Any):
+async def test_documents_are_listed_by_name_and_status(client: Any):
     for document_id, name in (("a", "100% wool.md"), ("b", "100s_wool.md"), ("c", "wool/a.md")):
         await client.ingest(document_id, "wool", name=name)
     await client.ingest("d", None, content_base64="AAAA", name="wool/b.bin")
 
     async def listed(**asked: Any) -> list[str]:
-        page = await client.bus.ask(ListDocuments(tenant="acme", **asked), DocumentPage)
+        page = await client.bus.ask(ListDocuments(tenant=client.tenant, **asked), DocumentPage)
         return sorted(document.document_id for document in page.documents)
 
     assert await listed(name="100% wool.md") == ["a"]
@@ -293,14 +299,14 @@ async def test_documents_are_listed_by_name_and_status(service: Service, client:
     assert await listed(name="wool") == []
 
 
-async def test_documents_are_listed_by_collection_and_language(service: Service, client: Any):
+async def test_documents_are_listed_by_collection_and_language(client: Any):
     german = "Die Wolle der Schafe wird im Frühjahr geschoren und danach gewaschen."
     await client.ingest("a", german, name="a.md", collection="wool")
     await client.ingest("b", "The wool of the sheep is cut in spring and then it is washed.", collection="wool")
     await client.ingest("c", german, name="c.md", collection="sheep")
 
     async def listed(**asked: Any) -> list[str]:
-        page = await client.bus.ask(ListDocuments(tenant="acme", **asked), DocumentPage)
+        page = await client.bus.ask(ListDocuments(tenant=client.tenant, **asked), DocumentPage)
         return sorted(document.document_id for document in page.documents)
 
     assert await listed(collection="wool") == ["a", "b"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -35,7 +36,9 @@ from wayline.contracts.memory import (
 )
 from wayline.testkit import Platform
 
-pytestmark = pytest.mark.usefixtures("service")
+from .conftest import Owner
+
+pytestmark = [pytest.mark.usefixtures("shared_service"), pytest.mark.asyncio(loop_scope="module")]
 
 ACME = SubjectRef(type="client", id="acme")
 
@@ -47,35 +50,40 @@ def fact(text: str, **fields: Any) -> dict[str, Any]:
 
 
 class Memory:
-    """Speaks to retrieval as registry and gateway do."""
+    """Speaks to retrieval as registry and gateway do, for a tenant that no other test has."""
 
     def __init__(self, platform: Platform) -> None:
         self.bus = platform.bus
+        self.tenant = f"t-{token_hex(4)}"
 
-    async def save(self, *facts: dict[str, Any], key: str, user_id: str = "ann", tenant: str = "acme", **written: Any):
+    async def save(
+        self, *facts: dict[str, Any], key: str, user_id: str = "ann", tenant: str | None = None, **written: Any
+    ):
         asked = SaveMemories.model_validate(
-            {"tenant": tenant, "key": key, "user_id": user_id, "facts": facts, "written": written}
+            {"tenant": tenant or self.tenant, "key": key, "user_id": user_id, "facts": facts, "written": written}
         )
         return await self.bus.ask(asked, FactsSaved)
 
-    async def recall(self, *terms: str, user_id: str = "ann", tenant: str = "acme", **fields: Any) -> FactsRecalled:
-        asked = RecallMemories(tenant=tenant, user_id=user_id, search_terms=terms, **fields)
+    async def recall(
+        self, *terms: str, user_id: str = "ann", tenant: str | None = None, **fields: Any
+    ) -> FactsRecalled:
+        asked = RecallMemories(tenant=tenant or self.tenant, user_id=user_id, search_terms=terms, **fields)
         return await self.bus.ask(asked, FactsRecalled)
 
     async def list(self, **fields: Any) -> list[Fact]:
         fields = {"user_id": "ann"} | fields
-        return list((await self.bus.ask(ListMemories(tenant="acme", **fields), FactPage)).facts)
+        return list((await self.bus.ask(ListMemories(tenant=self.tenant, **fields), FactPage)).facts)
 
     async def change(self, fact_id: str | None, **fields: Any) -> Fact:
-        return await self.bus.ask(ChangeMemory(tenant="acme", fact_id=fact_id or "", by="ops", **fields), Fact)
+        return await self.bus.ask(ChangeMemory(tenant=self.tenant, fact_id=fact_id or "", by="ops", **fields), Fact)
 
     async def forget(self, **fields: Any) -> MemoriesForgotten:
-        return await self.bus.ask(ForgetMemories(tenant="acme", **fields), MemoriesForgotten)
+        return await self.bus.ask(ForgetMemories(tenant=self.tenant, **fields), MemoriesForgotten)
 
 
 @pytest.fixture
-def memory(platform: Platform) -> Memory:
-    return Memory(platform)
+def memory(module_platform: Platform) -> Memory:
+    return Memory(module_platform)
 
 
 async def test_a_save_is_answered_once_for_its_key(memory: Memory):
@@ -210,7 +218,7 @@ async def test_an_old_version_is_not_changed_and_another_user_finds_nothing(memo
         assert error.value.code == code
 
 
-async def test_forgetting_a_user_deletes_every_row_of_theirs(memory: Memory, owner: Any):
+async def test_forgetting_a_user_deletes_every_row_of_theirs(memory: Memory, shared_owner: Any):
     await memory.save(fact("Lives in Bonn."), fact("Speaks Dutch at home."), key="k1")
     await memory.save(fact("Lives in Paris.", seq=2), key="k2")
     await memory.save(fact("Keeps bees."), key="k3", user_id="bob")
@@ -219,11 +227,9 @@ async def test_forgetting_a_user_deletes_every_row_of_theirs(memory: Memory, own
     forgotten = await memory.forget(user_id="ann")
 
     assert forgotten == MemoriesForgotten(facts=3, versions=3, uses=2, conflicts=1, writes=2)
-    left = await owner(
-        "SELECT (SELECT count(*) FROM retrieval.facts), (SELECT count(*) FROM retrieval.fact_uses), "
-        "(SELECT count(*) FROM retrieval.fact_conflicts), (SELECT count(*) FROM retrieval.fact_writes)"
-    )
-    assert [tuple(row) for row in left] == [(1, 0, 0, 1)]
+    tables = ("facts", "fact_uses", "fact_conflicts", "fact_writes")
+    counts = (f"(SELECT count(*) FROM retrieval.{table} WHERE tenant = '{memory.tenant}')" for table in tables)
+    assert await shared_owner(f"SELECT {', '.join(counts)}") == [(1, 0, 0, 1)]
 
 
 async def test_another_tenant_sees_and_forgets_nothing(memory: Memory):
@@ -241,9 +247,9 @@ async def test_memories_are_listed_in_pages(memory: Memory):
     for number, name in enumerate(("cello", "flute", "harp")):
         await memory.save(fact(f"Plays the {name}."), key=f"k{number}")
 
-    first = await memory.bus.ask(ListMemories(tenant="acme", user_id="ann", limit=2), FactPage)
+    first = await memory.bus.ask(ListMemories(tenant=memory.tenant, user_id="ann", limit=2), FactPage)
     second = await memory.bus.ask(
-        ListMemories(tenant="acme", user_id="ann", limit=2, cursor=first.next_cursor), FactPage
+        ListMemories(tenant=memory.tenant, user_id="ann", limit=2, cursor=first.next_cursor), FactPage
     )
 
     assert [one.text for one in (*first.facts, *second.facts)] == [
@@ -253,15 +259,17 @@ async def test_memories_are_listed_in_pages(memory: Memory):
     ]
     assert second.next_cursor is None
     with pytest.raises(Refused) as error:
-        await memory.bus.ask(ListMemories(tenant="acme", cursor="bm90IG91cnM="), FactPage)
+        await memory.bus.ask(ListMemories(tenant=memory.tenant, cursor="bm90IG91cnM="), FactPage)
     assert error.value.code == "invalid_cursor"
 
 
 async def test_insights_go_with_their_subject(memory: Memory):
     bus = memory.bus
-    await bus.ask(PutSubject(tenant="acme", ref=SubjectRef(type="person", id="jo"), name="Jo"), Subject)
+    await bus.ask(PutSubject(tenant=memory.tenant, ref=SubjectRef(type="person", id="jo"), name="Jo"), Subject)
     subject = await bus.ask(
-        PutSubject(tenant="acme", ref=ACME, name="Acme", links=(SubjectLink(type="person", id="jo", kind="contact"),)),
+        PutSubject(
+            tenant=memory.tenant, ref=ACME, name="Acme", links=(SubjectLink(type="person", id="jo", kind="contact"),)
+        ),
         Subject,
     )
     facts = [
@@ -270,24 +278,31 @@ async def test_insights_go_with_their_subject(memory: Memory):
         fact("Was told of the old prices.", category="timeline", expires_at=datetime.now(UTC) + timedelta(seconds=-1)),
     ]
     stored = StoreInsights.model_validate(
-        {"tenant": "acme", "key": "i1", "about": ACME, "other": {"type": "person", "id": "jo"}, "facts": facts}
+        {"tenant": memory.tenant, "key": "i1", "about": ACME, "other": {"type": "person", "id": "jo"}, "facts": facts}
     )
     saved = await bus.ask(stored, FactsSaved)
 
     assert subject.links[0].kind == "contact"
     assert [one.outcome for one in saved.outcomes] == ["saved"] * 3
-    found = await bus.ask(RecallInsights(tenant="acme", about=ACME, query="what does the client love?"), FactsRecalled)
+    found = await bus.ask(
+        RecallInsights(tenant=memory.tenant, about=ACME, query="what does the client love?"), FactsRecalled
+    )
     assert (found.facts[0].text, found.facts[0].importance) == ("Client loves sea views.", 9)
-    listed = await bus.ask(ListInsights(tenant="acme", about=ACME), FactPage)
+    listed = await bus.ask(ListInsights(tenant=memory.tenant, about=ACME), FactPage)
     assert [one.importance for one in listed.facts] == [9, 5]
-    assert (await bus.ask(GetSubject(tenant="acme", ref=ACME), Subject)).insights == 2
-    deleted = await bus.ask(DeleteSubject(tenant="acme", ref=ACME), SubjectDeleted)
+    assert (await bus.ask(GetSubject(tenant=memory.tenant, ref=ACME), Subject)).insights == 2
+    deleted = await bus.ask(DeleteSubject(tenant=memory.tenant, ref=ACME), SubjectDeleted)
     assert deleted.insights_deleted == 3
     with pytest.raises(Refused):
-        await bus.ask(GetSubject(tenant="acme", ref=ACME), Subject)
+        await bus.ask(GetSubject(tenant=memory.tenant, ref=ACME), Subject)
 
 
-async def test_a_fact_of_the_same_keywords_and_meaning_merges(memory: Memory, owner: Any):
+async def embedded(memory: Memory, owner: Owner) -> list[tuple[int, ...]]:
+    """Count the facts, and those that have a vector."""
+    return await owner(f"SELECT count(*), count(embedding) FROM retrieval.facts WHERE tenant = '{memory.tenant}'")
+
+
+async def test_a_fact_of_the_same_keywords_and_meaning_merges(memory: Memory, shared_owner: Any):
     text, keywords = "prefers darjeeling breakfast chocolate marmalade", ("breakfast",)
     first = (await memory.save(fact(text, keywords=keywords), key="k1")).outcomes[0]
 
@@ -296,31 +311,33 @@ async def test_a_fact_of_the_same_keywords_and_meaning_merges(memory: Memory, ow
 
     assert (same.outcome, same.fact_id) == ("merged", first.fact_id)
     assert other.outcome == "saved"
-    assert [tuple(row) for row in await owner("SELECT count(*), count(embedding) FROM retrieval.facts")] == [(2, 2)]
+    assert await embedded(memory, shared_owner) == [(2, 2)]
 
 
-async def test_a_fact_saved_without_its_provider_gets_its_vector_later(platform: Platform, memory: Memory, owner: Any):
+async def test_a_fact_saved_without_its_provider_gets_its_vector_later(memory: Memory, shared_owner: Any):
     await memory.save(fact("Lives in Bonn."), key="k1")
-    async with platform.superuser() as conn:
-        await conn.execute("UPDATE retrieval.facts SET embedding = NULL, embedding_model = NULL, dimensions = NULL")
+    await shared_owner(
+        "UPDATE retrieval.facts SET embedding = NULL, embedding_model = NULL, dimensions = NULL "
+        f"WHERE tenant = '{memory.tenant}'"
+    )
 
     await memory.save(fact("Keeps bees."), key="k2")
 
-    assert [tuple(row) for row in await owner("SELECT count(*), count(embedding) FROM retrieval.facts")] == [(2, 2)]
+    assert await embedded(memory, shared_owner) == [(2, 2)]
 
 
-async def test_an_older_versions_fact_is_compared_and_gets_its_keys(platform: Platform, memory: Memory, owner: Any):
+async def test_an_older_versions_fact_is_compared_and_gets_its_keys(memory: Memory, shared_owner: Any):
     [first] = (await memory.save(fact("Lives in Bonn."), key="k1")).outcomes
-    async with platform.superuser() as conn:
-        await conn.execute("UPDATE retrieval.facts SET compared_by = NULL")
+    await shared_owner(f"UPDATE retrieval.facts SET compared_by = NULL WHERE tenant = '{memory.tenant}'")
 
     [other] = (await memory.save(fact("Lives in Paris.", seq=2), key="k2")).outcomes
 
     assert other.conflicts_with == (first.fact_id,)
-    assert [tuple(row) for row in await owner("SELECT count(compared_by) FROM retrieval.facts")] == [(2,)]
+    compared = f"SELECT count(compared_by) FROM retrieval.facts WHERE tenant = '{memory.tenant}'"
+    assert await shared_owner(compared) == [(2,)]
 
 
-async def test_a_fact_knows_where_it_was_said_and_used(memory: Memory, platform: Platform):
+async def test_a_fact_knows_where_it_was_said_and_used(memory: Memory, shared_owner: Any):
     bonn = "I live in Bonn."
     saved = await memory.save(fact(bonn), key="k1", conversation="s1", job_id="j1")
     fact_id = saved.outcomes[0].fact_id or ""
@@ -339,5 +356,5 @@ async def test_a_fact_knows_where_it_was_said_and_used(memory: Memory, platform:
     assert [one.conversation for one in found.conversations] == ["s1", "alone", "s2"]
     assert (listed.conversations, found.uses, found.times) == ((), 3, 3)
     await memory.forget(fact_ids=(fact_id,))
-    async with platform.superuser() as conn:
-        assert await conn.fetchval("SELECT count(*) FROM retrieval.fact_conversations") == 0
+    kept = f"SELECT count(*) FROM retrieval.fact_conversations WHERE tenant = '{memory.tenant}'"
+    assert await shared_owner(kept) == [(0,)]

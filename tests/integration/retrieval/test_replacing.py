@@ -18,7 +18,16 @@ from wayline.contracts.knowledge import (
 )
 from wayline.retrieval.documents.document_table import DocumentTable
 from wayline.retrieval.embeddings.embedding import LexicalHash
-from wayline.testkit import until
+from wayline.testkit import Platform, until
+
+from .conftest import Client, Start
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.fixture
+def client(tenant_client: Any) -> Client:
+    return tenant_client
 
 
 def old_text(version: str) -> str:
@@ -26,7 +35,7 @@ def old_text(version: str) -> str:
 
 
 async def delete(client: Any, document_id: str) -> DocumentDeleted:
-    return await client.bus.ask(DeleteDocument(tenant="acme", document_id=document_id), DocumentDeleted)
+    return await client.bus.ask(DeleteDocument(tenant=client.tenant, document_id=document_id), DocumentDeleted)
 
 
 def handle(service: Service) -> Any:
@@ -34,7 +43,7 @@ def handle(service: Service) -> Any:
     return service.work[0].handle
 
 
-async def test_the_same_id_again_replaces_every_chunk(service: Service, client: Any):
+async def test_the_same_id_again_replaces_every_chunk(client: Any):
     await client.ingest("d1", old_text("first"))
     await client.ingest("d1", "second zebra only.")
 
@@ -44,7 +53,7 @@ async def test_the_same_id_again_replaces_every_chunk(service: Service, client: 
     assert (await client.search("first", mode="keyword")).hits == ()
 
 
-async def test_a_reader_never_sees_a_mix_of_two_versions(service: Service, client: Any):
+async def test_a_reader_never_sees_a_mix_of_two_versions(client: Any):
     await client.ingest("d1", old_text("version0"))
     mixed: list[set[str]] = []
     replaced = asyncio.Event()
@@ -65,7 +74,7 @@ async def test_a_reader_never_sees_a_mix_of_two_versions(service: Service, clien
     assert mixed == []
 
 
-async def test_a_failed_replacement_leaves_the_old_version_searchable(service: Service, client: Any):
+async def test_a_failed_replacement_leaves_the_old_version_searchable(client: Any):
     await client.ingest("d1", "The old zebra.")
     failed = await client.ingest("d1", "")
 
@@ -73,46 +82,50 @@ async def test_a_failed_replacement_leaves_the_old_version_searchable(service: S
     assert [hit.text for hit in (await client.search("zebra")).hits] == ["The old zebra."]
 
 
-async def test_a_redelivery_of_an_old_version_changes_nothing(service: Service, client: Any):
+async def test_a_redelivery_of_an_old_version_changes_nothing(shared_service: Service, client: Any):
     first = await client.send("d1", "first zebra")
     await client.send("d1", "second zebra")
     await client.idle()
-    again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="first zebra")
+    again = IndexDocument(tenant=client.tenant, document_id="d1", name="d1", text="first zebra")
 
     for deliveries in (1, 2):
-        assert await handle(service)(again, Delivery("INDEX", "retrieval", first, deliveries, again.subject)) == []
+        assert (
+            await handle(shared_service)(again, Delivery("INDEX", "retrieval", first, deliveries, again.subject)) == []
+        )
 
     assert [hit.text for hit in (await client.search("zebra")).hits] == ["second zebra"]
 
 
 async def test_a_redelivery_of_a_finished_message_stores_nothing_again(
-    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
+    shared_service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    await client.ingest("d1", "zebra")
+    sequence = await client.send("d1", "zebra")
+    await client.idle()
     stored: list[str] = []
     monkeypatch.setattr(DocumentTable, "replace", lambda *_: stored.append("again"))
-    again = IndexDocument(tenant="acme", document_id="d1", name="d1", text="zebra")
+    again = IndexDocument(tenant=client.tenant, document_id="d1", name="d1", text="zebra")
 
-    await handle(service)(again, Delivery("INDEX", "retrieval", 1, 2, again.subject))
+    await handle(shared_service)(again, Delivery("INDEX", "retrieval", sequence, 2, again.subject))
 
     assert stored == []
     assert (await client.get("d1")).status == "ready"
 
 
-async def test_a_recreated_streams_messages_are_heard_from_one(service: Service, client: Any):
+async def test_a_recreated_streams_messages_are_heard_from_one(shared_service: Service, client: Any):
     for n in range(3):
         await client.ingest("d1", f"old zebra {n}")
-    await client.ingest("other", "text")
+    sequence = await client.send("other", "text")
+    await client.idle()
     await client.bus.js.purge_stream("INDEX")
-    first = IndexDocument(tenant="acme", document_id="other", name="other", text="new zebra")
+    first = IndexDocument(tenant=client.tenant, document_id="other", name="other", text="new zebra")
 
     # Its sequence is the row's own, but a first delivery cannot be a repeat.
-    await handle(service)(first, Delivery("INDEX", "retrieval", 4, 1, first.subject))
+    await handle(shared_service)(first, Delivery("INDEX", "retrieval", sequence, 1, first.subject))
 
     assert [hit.text for hit in (await client.search("new", mode="keyword")).hits] == ["new zebra"]
 
 
-async def test_a_deleted_document_is_gone_with_its_chunks(service: Service, client: Any):
+async def test_a_deleted_document_is_gone_with_its_chunks(client: Any):
     await client.ingest("d1", old_text("first"))
     await client.ingest("d2", "Another zebra.")
 
@@ -125,10 +138,11 @@ async def test_a_deleted_document_is_gone_with_its_chunks(service: Service, clie
     assert refused.value.code == "not_found"
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_index_message_from_before_the_deletion_revives_no_document(
-    start: Any, client: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
+    start: Start, platform: Platform, owner: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    embed, gate = LexicalHash.embed, asyncio.Event()
+    client, embed, gate = Client(platform.bus), LexicalHash.embed, asyncio.Event()
 
     async def held(self: LexicalHash, texts: Any, **more: Any) -> Any:
         await gate.wait()
@@ -138,7 +152,7 @@ async def test_an_index_message_from_before_the_deletion_revives_no_document(
     await start(index_slots=1)
     await client.send("first", "holds the only slot")
     await until(lambda: client.get("first"), why="the first document is in hand")
-    await client.bus.ask(AcceptDocument(tenant="acme", document_id="d1", name="d1"), Document)
+    await client.bus.ask(AcceptDocument(tenant=client.tenant, document_id="d1", name="d1"), Document)
     await client.send("d1", "late zebra")
 
     await delete(client, "d1")
@@ -153,7 +167,7 @@ async def test_an_index_message_from_before_the_deletion_revives_no_document(
     assert await owner("SELECT count(*) FROM retrieval.documents") == [(0,)]
 
 
-async def test_a_document_sent_again_after_its_deletion_is_there_again(service: Service, client: Any):
+async def test_a_document_sent_again_after_its_deletion_is_there_again(client: Any):
     await client.ingest("d1", "old zebra")
     await delete(client, "d1")
 
@@ -163,9 +177,7 @@ async def test_a_document_sent_again_after_its_deletion_is_there_again(service: 
     assert [hit.text for hit in (await client.search("zebra")).hits] == ["new zebra"]
 
 
-async def test_a_document_deleted_while_it_is_indexed_stays_deleted(
-    service: Service, client: Any, monkeypatch: pytest.MonkeyPatch
-):
+async def test_a_document_deleted_while_it_is_indexed_stays_deleted(client: Any, monkeypatch: pytest.MonkeyPatch):
     replace = DocumentTable.replace
     outcome: list[bool] = []
 
@@ -183,24 +195,26 @@ async def test_a_document_deleted_while_it_is_indexed_stays_deleted(
     assert (await client.search("zebra")).hits == ()
 
 
-async def test_the_counts_that_ranking_uses_stay_in_step(service: Service, client: Any, owner: Any, counted: Any):
+async def test_the_counts_that_ranking_uses_stay_in_step(client: Any, shared_owner: Any, shared_counted: Any):
     """Replaced, deleted and concurrent documents leave exactly the counts of what is stored."""
     for n in range(12):
         await client.send(f"d{n % 5}", old_text(f"version{n}") if n % 3 else "short zebra")
     await client.idle()
     await delete(client, "d3")
-    await counted()
+    await shared_counted()
 
-    known = await owner("SELECT term, chunks FROM retrieval.terms ORDER BY term")
-    stored = await owner(
-        'SELECT lexeme, count(*) FROM retrieval.chunks, unnest(words) GROUP BY lexeme ORDER BY lexeme COLLATE "C"'
+    ours = f"WHERE tenant = '{client.tenant}'"
+    known = await shared_owner(f"SELECT term, chunks FROM retrieval.terms {ours} ORDER BY term")
+    stored = await shared_owner(
+        f"SELECT lexeme, count(*) FROM retrieval.chunks, unnest(words) {ours} "
+        'GROUP BY lexeme ORDER BY lexeme COLLATE "C"'
     )
-    corpora = await owner("SELECT chunks, words FROM retrieval.corpora")
+    corpora = await shared_owner(f"SELECT chunks, words FROM retrieval.corpora {ours}")
     assert known == stored
-    assert corpora == await owner("SELECT count(*), sum(words_count)::bigint FROM retrieval.chunks")
+    assert corpora == await shared_owner(f"SELECT count(*), sum(words_count)::bigint FROM retrieval.chunks {ours}")
 
 
-async def test_an_old_citation_of_an_unchanged_passage_is_still_found(service: Service, client: Any):
+async def test_an_old_citation_of_an_unchanged_passage_is_still_found(client: Any):
     await client.ingest("d1", old_text("first"))
     cited = (await client.search("part2", mode="keyword")).hits[0]
     await client.ingest("d1", "A new beginning. " * 60 + "\n\n" + old_text("first"))
@@ -210,18 +224,18 @@ async def test_an_old_citation_of_an_unchanged_passage_is_still_found(service: S
     assert (hits[0].chunk_id, hits[0].text) == (cited.chunk_id, cited.text)
 
 
-async def test_a_documents_text_is_given_as_it_was_read(service: Service, client: Any):
+async def test_a_documents_text_is_given_as_it_was_read(client: Any):
     text = "\n\n\n".join(f"Part {n}.\t" + "Filler words. " * 90 for n in range(3)).strip()
     await client.ingest("d1", text)
 
-    read = await client.bus.ask(ReadDocument(tenant="acme", document_id="d1"), DocumentText)
+    read = await client.bus.ask(ReadDocument(tenant=client.tenant, document_id="d1"), DocumentText)
     hits = (await client.search("filler", mode="keyword", top_k=50)).hits
 
     assert read.text == text
     assert {text[hit.start : hit.end] == hit.text for hit in hits} == {True}
 
 
-async def test_an_unchanged_document_is_not_indexed_again(service: Service, client: Any, monkeypatch: Any):
+async def test_an_unchanged_document_is_not_indexed_again(client: Any, monkeypatch: Any):
     await client.ingest("d1", old_text("first"), metadata={"shelf": 1})
     embed = LexicalHash.embed
     embedded: list[Any] = []
@@ -238,7 +252,7 @@ async def test_an_unchanged_document_is_not_indexed_again(service: Service, clie
     assert (embedded, hit.metadata, hit.untrusted) == ([], {"shelf": 2}, True)
 
 
-async def test_another_name_or_text_is_indexed_again(service: Service, client: Any):
+async def test_another_name_or_text_is_indexed_again(client: Any):
     await client.ingest("d1", "One zebra.")
     renamed = await client.ingest("d1", "One zebra.", name="Zoo")
     changed = await client.ingest("d1", "Two zebras.", name="Zoo")
@@ -249,7 +263,7 @@ async def test_another_name_or_text_is_indexed_again(service: Service, client: A
     ]
 
 
-async def test_a_document_that_failed_is_tried_again(service: Service, client: Any):
+async def test_a_document_that_failed_is_tried_again(client: Any):
     await client.ingest("d1", "One zebra.")
     failed = await client.ingest("d1", "")
     again = await client.ingest("d1", "One zebra.")

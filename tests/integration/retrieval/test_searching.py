@@ -4,11 +4,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.chassis import Service
 from wayline.contracts.knowledge import Filter
 from wayline.retrieval.search.ranking import K1, B, rarity
-from wayline.testkit.walks import cases
+from wayline.testkit import Platform
+
+from .conftest import Client, new_tenant
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 FABLES = {
     "f1": "tortoise race hare tortoise winner",
@@ -20,11 +25,23 @@ FABLES = {
 }
 
 
-@pytest.fixture
-async def fables(service: Service, client: Any) -> Any:
+async def tell(client: Client) -> Client:
+    """Ingest the fables."""
     for document_id, text in FABLES.items():
         await client.ingest(document_id, text, name="fable", metadata={"odd": int(document_id[1]) % 2 == 1})
     return client
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def fables(shared_service: Service, module_platform: Platform) -> Client:
+    """A tenant with the fables and nothing else: it is only searched."""
+    return await tell(new_tenant(module_platform))
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def more(tenant_client: Client) -> Client:
+    """A tenant with the fables to which the test adds."""
+    return await tell(tenant_client)
 
 
 def bm25(query: str) -> list[tuple[str, float]]:
@@ -61,7 +78,7 @@ def relative(scores: dict[str, float]) -> dict[str, float]:
     return {key: (score - low) / (high - low) for key, score in scores.items()}
 
 
-@pytest.mark.parametrize("weight", cases([0.5, 0.2, 0.9]))
+@pytest.mark.parametrize("weight", [0.5, 0.2, 0.9])
 async def test_hybrid_weighs_the_scores_of_both_legs(fables: Any, weight: float):
     query = "tortoise race winner"
     words = (await fables.search(query, mode="keyword")).hits
@@ -97,8 +114,8 @@ async def test_by_default_the_lexical_vectors_do_not_overrule_the_words(fables: 
     assert hybrid[: len(words)] == words
 
 
-async def test_a_word_with_one_wrong_letter_is_found(fables: Any, counted: Any):
-    await counted()
+async def test_a_word_with_one_wrong_letter_is_found(fables: Any, shared_counted: Any):
+    await shared_counted()
     for query in ("vinyard", "vineyrad", "vineyards grapez"):
         found = await fables.search(query, mode="keyword")
 
@@ -107,8 +124,8 @@ async def test_a_word_with_one_wrong_letter_is_found(fables: Any, counted: Any):
     assert (await fables.search("vnyrd", mode="keyword")).hits == ()
 
 
-async def test_a_query_may_demand_phrases_and_exclude_words(fables: Any, counted: Any):
-    await counted()
+async def test_a_query_may_demand_phrases_and_exclude_words(fables: Any, shared_counted: Any):
+    await shared_counted()
 
     async def found(query: str, mode: str = "keyword", **fields: Any) -> set[str]:
         return {hit.document_id for hit in (await fables.search(query, mode=mode, **fields)).hits}
@@ -124,23 +141,23 @@ async def test_a_query_may_demand_phrases_and_exclude_words(fables: Any, counted
     assert "No passage holds the phrase" in wrong.note
 
 
-async def test_nearly_equal_passages_fill_one_place(fables: Any):
-    await fables.ingest("copy", FABLES["f3"] + ".", name="fable")
+async def test_nearly_equal_passages_fill_one_place(more: Any):
+    await more.ingest("copy", FABLES["f3"] + ".", name="fable")
 
-    [kept] = (await fables.search("vineyard", mode="keyword")).hits
-    apart = (await fables.search("vineyard", mode="keyword", fold_duplicates=False)).hits
+    [kept] = (await more.search("vineyard", mode="keyword")).hits
+    apart = (await more.search("vineyard", mode="keyword", fold_duplicates=False)).hits
 
     assert {hit.document_id for hit in apart} == {"f3", "copy"}
     assert kept.why["duplicates"] == [hit.chunk_id for hit in apart if hit.chunk_id != kept.chunk_id]
 
 
-async def test_neighbouring_passages_are_one_hit_where_that_is_asked(fables: Any):
+async def test_neighbouring_passages_are_one_hit_where_that_is_asked(more: Any):
     text = "\n\n".join(f"The lighthouse keeper wrote page {n}. {'He counted the waves. ' * 40}" for n in range(4))
-    await fables.ingest("log", text, name="log")
+    await more.ingest("log", text, name="log")
 
-    apart = (await fables.search("lighthouse keeper", mode="keyword", fold_duplicates=False)).hits
-    two = (await fables.search("lighthouse", mode="keyword", top_k=2, fold_duplicates=False, join_neighbours=True)).hits
-    [hit] = (await fables.search("lighthouse", mode="keyword", fold_duplicates=False, join_neighbours=True)).hits
+    apart = (await more.search("lighthouse keeper", mode="keyword", fold_duplicates=False)).hits
+    two = (await more.search("lighthouse", mode="keyword", top_k=2, fold_duplicates=False, join_neighbours=True)).hits
+    [hit] = (await more.search("lighthouse", mode="keyword", fold_duplicates=False, join_neighbours=True)).hits
 
     assert len(apart) > 3
     assert len(hit.why["joined"]) == len(apart) and set(hit.why["joined"]) == {one.chunk_id for one in apart}
@@ -150,7 +167,7 @@ async def test_neighbouring_passages_are_one_hit_where_that_is_asked(fables: Any
     assert sum(len(one.why.get("joined", (one,))) for one in two) == 2
 
 
-@pytest.mark.parametrize("query", cases(["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("]))
+@pytest.mark.parametrize("query", ["the of and", "?!", "\x00", "and & | ! <-> ' \\ :* ("])
 async def test_a_query_without_a_word_to_search_for_is_no_error(fables: Any, query: str):
     by_words = await fables.search(query, mode="keyword")
     hybrid = await fables.search(query)
@@ -169,7 +186,7 @@ async def test_a_filter_by_document_finds_in_these_documents_only(fables: Any):
         assert hits[0].document_id == "f3"
 
 
-@pytest.mark.parametrize("mode", cases(["keyword", "vector", "hybrid"]))
+@pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
 async def test_an_empty_list_of_documents_finds_nothing(fables: Any, mode: str):
     found = await fables.search("tortoise", mode=mode, filter=Filter(document_ids=()))
 
@@ -186,12 +203,12 @@ async def test_a_query_of_any_length_is_answered(fables: Any):
     assert found.hits[0].document_id == "f3"
 
 
-async def test_a_filter_by_metadata_wants_every_pair_equal(fables: Any):
-    await fables.ingest("nested", "tortoise nested", metadata={"odd": True, "where": {"a": 1, "b": 2}})
+async def test_a_filter_by_metadata_wants_every_pair_equal(more: Any):
+    await more.ingest("nested", "tortoise nested", metadata={"odd": True, "where": {"a": 1, "b": 2}})
     for mode in ("keyword", "vector", "hybrid"):
 
         async def found(mode: str = mode, **metadata: Any) -> set[str]:
-            hits = (await fables.search("tortoise", mode=mode, filter=Filter(metadata=metadata))).hits
+            hits = (await more.search("tortoise", mode=mode, filter=Filter(metadata=metadata))).hits
             return {hit.document_id for hit in hits if mode == "vector" or "keyword" in hit.why}
 
         assert await found(odd=True) >= {"f1", "f3", "nested"}
@@ -209,12 +226,13 @@ async def test_a_least_score_and_a_count_bound_the_answer(fables: Any):
     assert above == hits[:2]
 
 
-async def test_before_anything_is_ingested_the_answer_says_so(service: Service, client: Any):
-    found = await client.search("anything")
+async def test_before_anything_is_ingested_the_answer_says_so(tenant_client: Client):
+    found = await tenant_client.search("anything")
 
     assert (found.hits, found.note) == ((), "Nothing has been ingested yet.")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_of_common_words_passages_with_all_come_first(start: Any, client: Any):
     await start(keyword_candidates=100)
     # Each word alone is in more passages than one query may rank.
@@ -230,6 +248,7 @@ async def test_of_common_words_passages_with_all_come_first(start: Any, client: 
     assert len(many) == 50
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_passages_of_other_dimensions_are_found_by_words(start: Any, client: Any, owner: Any):
     await start()
     await client.ingest("f1", FABLES["f1"])

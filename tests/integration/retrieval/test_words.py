@@ -8,8 +8,14 @@ from typing import Any
 
 import pytest
 
-from wayline.chassis import Service
-from wayline.testkit import Platform
+from .conftest import Client
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.fixture
+def client(tenant_client: Any) -> Client:
+    return tenant_client
 
 
 async def found(client: Any, query: str, **fields: Any) -> list[str]:
@@ -61,7 +67,7 @@ TYPESET_QUERIES = [
 ]
 
 
-async def test_a_word_is_found_however_it_is_typeset(service: Service, client: Any):
+async def test_a_word_is_found_however_it_is_typeset(client: Any):
     await ingest(client, TYPESET)
 
     assert [(query, (await found(client, query))[:1]) for query, _ in TYPESET_QUERIES] == [
@@ -98,7 +104,7 @@ UNSEEN_QUERIES = [
 
 
 @pytest.mark.parametrize("mode", ["keyword", "hybrid"])
-async def test_characters_that_nobody_sees_part_no_word(service: Service, client: Any, mode: str):
+async def test_characters_that_nobody_sees_part_no_word(client: Any, mode: str):
     await ingest(client, UNSEEN)
 
     first = [(query, (await client.search(query, mode=mode)).hits[:1]) for query, _ in UNSEEN_QUERIES]
@@ -154,7 +160,7 @@ MANUAL_QUERIES = [
 ]
 
 
-async def test_a_word_inside_a_run_without_spaces_is_found(service: Service, client: Any):
+async def test_a_word_inside_a_run_without_spaces_is_found(client: Any):
     await ingest(client, MANUAL)
 
     assert [(query, (await found(client, query))[:1]) for query, _ in MANUAL_QUERIES] == [
@@ -193,7 +199,7 @@ IDENTIFIER_QUERIES = [
 ]
 
 
-async def test_an_identifier_is_found_before_its_scattered_parts(service: Service, client: Any):
+async def test_an_identifier_is_found_before_its_scattered_parts(client: Any):
     await ingest(client, IDENTIFIERS)
 
     assert [(query, (await found(client, query))[:1]) for query, _ in IDENTIFIER_QUERIES] == [
@@ -201,7 +207,7 @@ async def test_an_identifier_is_found_before_its_scattered_parts(service: Servic
     ]
 
 
-async def test_parts_of_an_identifier_are_found_too(service: Service, client: Any):
+async def test_parts_of_an_identifier_are_found_too(client: Any):
     await client.ingest("path", IDENTIFIERS["path"], name="page")
 
     assert await found(client, "join") == ["path"]
@@ -233,7 +239,7 @@ STEMMED_QUERIES = [
 ]
 
 
-async def test_words_are_stemmed_by_the_language_of_their_passage(service: Service, client: Any):
+async def test_words_are_stemmed_by_the_language_of_their_passage(client: Any):
     await ingest(client, STEMMED)
 
     assert [(query, (await found(client, query))[:1]) for query, _ in STEMMED_QUERIES] == [
@@ -262,7 +268,7 @@ NAMED_QUERIES = [
 ]
 
 
-async def test_names_are_found_whole_and_by_their_parts(service: Service, client: Any):
+async def test_names_are_found_whole_and_by_their_parts(client: Any):
     await ingest(client, NAMED)
 
     assert [(query, (await found(client, query))[:1]) for query, _ in NAMED_QUERIES] == [
@@ -270,13 +276,13 @@ async def test_names_are_found_whole_and_by_their_parts(service: Service, client
     ]
 
 
-async def test_an_identifier_makes_no_text_longer(service: Service, client: Any, owner: Any):
+async def test_an_identifier_makes_no_text_longer(client: Any, shared_owner: Any):
     await client.ingest("invoice", "INV-2024-001 due", name="page")
 
-    assert await owner("SELECT words_count FROM retrieval.chunks") == [(6,)]
+    assert await shared_owner(f"SELECT words_count FROM retrieval.chunks WHERE tenant = '{client.tenant}'") == [(6,)]
 
 
-async def test_a_long_query_is_matched_by_its_frequent_words(service: Service, client: Any):
+async def test_a_long_query_is_matched_by_its_frequent_words(client: Any):
     # Each of ninety words is in one other document; what the ticket is about is in five, and said four times.
     noise = [f"{first}{second}ville" for first in "bcdfghjklm" for second in "aeiouwxyz"]
     await ingest(client, {word: f"A note about {word} and nothing else." for word in noise})
@@ -290,21 +296,20 @@ async def test_a_long_query_is_matched_by_its_frequent_words(service: Service, c
     assert (await found(client, ticket))[0] == "answer"
 
 
-async def test_words_of_plain_text_are_worked_out_without_calls(service: Service, owner: Any):
+async def test_words_of_plain_text_are_worked_out_without_calls(shared_owner: Any):
     """A call of a function that Postgres cannot put in its caller's place costs more than the work."""
     for function in ("folded", "spaced"):
-        plan = await owner(f"EXPLAIN (VERBOSE) SELECT retrieval.{function}(name) FROM retrieval.documents")
+        plan = await shared_owner(f"EXPLAIN (VERBOSE) SELECT retrieval.{function}(name) FROM retrieval.documents")
         told = " ".join(row[0] for row in plan)
         assert f"{function}_letters(" in told and f"{function}(" not in told
 
 
-async def test_every_sign_of_unicode_ends_a_word(owner: Any, platform: Platform):
-    await platform.migrate("retrieval")
+async def test_every_sign_of_unicode_ends_a_word(shared_owner: Any):
     # Vertical lines, so that the parser of words sees a letter on each side.
     signs = [chr(code) for code in range(0x21, 0x30000) if unicodedata.category(chr(code)) in SIGNS]
     dropped = "'\u00ad\u200c\u200d\u2060\ufeff"
 
-    joined = await owner(
+    joined = await shared_owner(
         "SELECT coalesce(string_agg(to_hex(code), ' '), '') FROM generate_series(33, 196607) AS code "
         f"WHERE code IN ({','.join(str(ord(sign)) for sign in signs if sign not in dropped)}) "
         "AND retrieval.spaced('a' || chr(code) || 'b') !~ '^a[ '']+b$'"
