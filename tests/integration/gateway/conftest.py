@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
@@ -75,5 +76,19 @@ async def bus(platform: Platform) -> Bus:
 async def others(platform: Platform) -> AsyncIterator[Others]:
     """The services behind the gateway; they answer what the test tells them to."""
     others = Others(platform.bus, platform.nats)
+    yield others
+    await others.stop()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_gateway(module_platform: Platform) -> Running:
+    """One gateway without API keys for all tests of a file: they store nothing that another of them counts."""
+    return await start_gateway(module_platform)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared_others(module_platform: Platform) -> AsyncIterator[Others]:
+    """The services behind the shared gateway, as far as this test answers for them."""
+    others = Others(module_platform.bus, module_platform.nats)
     yield others
     await others.stop()

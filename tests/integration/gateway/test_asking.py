@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+import pytest_asyncio
 
 from wayline.chassis import Bus
 from wayline.contracts import headers as h
@@ -50,10 +51,29 @@ from wayline.contracts.span_search import FoundSpan, SearchSpans, SpanPage
 from wayline.contracts.tools import ListTools
 from wayline.gateway.handlers.administration.models import Providers
 from wayline.testkit import Platform, until
-from wayline.testkit.walks import cases
 
-from .conftest import Running
+from .conftest import Running, start_gateway
 from .others import AGENT, ANSWERS, BUDGET, CARD, Others
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest.fixture
+def gateway(shared_gateway: Running) -> Running:
+    return shared_gateway
+
+
+@pytest.fixture
+def others(shared_others: Others) -> Others:
+    return shared_others
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bus(module_platform: Platform) -> Bus:
+    """The bus as the other services see it, without the documents and the dead letters of the test before."""
+    for stream in ("INDEX", "DEAD"):
+        await module_platform.bus.js.purge_stream(stream)
+    return module_platform.bus
 
 
 async def indexed(bus: Bus) -> list[IndexDocument]:
@@ -132,13 +152,14 @@ async def test_a_version_that_comes_back_after_another_is_queued_again(gateway: 
     assert [document.text for document in await indexed(bus)] == ["The moon.", "The sun.", "The moon."]
 
 
-async def test_each_document_version_is_noted_with_its_sequence(gateway: Running, others: Others):
+async def test_each_document_version_is_noted_with_its_sequence(gateway: Running, bus: Bus, others: Others):
     await others.answer(AcceptDocument)
+    before = (await bus.js.stream_info("INDEX")).state.last_seq
 
     for text in ("The moon.", "The sun."):
         await gateway.client.post("/v1/documents", json={"name": "tides.md", "text": text, "document_id": "tides"})
 
-    assert [asked.sequence for asked in others.asked if isinstance(asked, AcceptDocument)] == [1, 2]
+    assert [asked.sequence for asked in others.asked if isinstance(asked, AcceptDocument)] == [before + 1, before + 2]
 
 
 async def test_waiting_for_a_document_returns_it_ready(gateway: Running, others: Others):
@@ -210,14 +231,12 @@ async def test_models_are_listed_shown_put_and_deleted_under_names_with_slashes(
 
 @pytest.mark.parametrize(
     ("change", "place"),
-    cases(
-        [
-            ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
-            ({"tier": "best"}, "body.tier"),
-            ({"prices": {"rates": {"input": -1, "output": 1}}}, "body.prices.rates.input"),
-            ({"model": "another"}, "the path names chat/acme/large:8b, the body chat/another"),
-        ]
-    ),
+    [
+        ({"prices": {"rates": {"input": 1, "output": 1, "cache_raed": 0}}}, "body.prices.rates.cache_raed"),
+        ({"tier": "best"}, "body.tier"),
+        ({"prices": {"rates": {"input": -1, "output": 1}}}, "body.prices.rates.input"),
+        ({"model": "another"}, "the path names chat/acme/large:8b, the body chat/another"),
+    ],
 )
 async def test_a_card_with_a_mistake_is_refused_with_its_place(
     gateway: Running, others: Others, change: dict[str, Any], place: str
@@ -483,7 +502,7 @@ async def test_costs_are_asked_for_by_every_group_and_zone(gateway: Running, oth
     )
 
 
-@pytest.mark.parametrize("condition", cases(["version=2", "label=candidate", "tag=a:b"]))
+@pytest.mark.parametrize("condition", ["version=2", "label=candidate", "tag=a:b"])
 async def test_costs_are_refused_while_tracing_passes_over_a_condition(
     gateway: Running, others: Others, condition: str
 ):
@@ -507,7 +526,9 @@ async def test_a_refusal_of_another_service_keeps_its_status_and_code(gateway: R
     assert answer.json()["detail"] == "the agent is bundled"
 
 
-async def test_dead_letters_are_paged_newest_first_as_text_or_base64(gateway: Running, bus: Bus):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_dead_letters_are_paged_newest_first_as_text_or_base64(platform: Platform):
+    gateway, bus = await start_gateway(platform), platform.bus
     for n in range(1, 121):
         tenant = "default" if n % 40 == 0 else "globex"
         headers = {
@@ -532,7 +553,9 @@ async def test_dead_letters_are_paged_newest_first_as_text_or_base64(gateway: Ru
     assert foreign.status_code == 404
 
 
-async def test_pages_of_what_was_dismissed_and_redriven_hold_each_once(gateway: Running, platform: Platform):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_pages_of_what_was_dismissed_and_redriven_hold_each_once(platform: Platform):
+    gateway = await start_gateway(platform)
     store = await platform.store("gateway")
     # All of one moment, which a page may end in.
     await store.execute(
@@ -560,7 +583,9 @@ async def test_pages_of_what_was_dismissed_and_redriven_hold_each_once(gateway: 
         assert (wrong.status_code, wrong.json()["code"]) == (400, "invalid_cursor")
 
 
-async def test_a_dismissed_dead_letter_leaves_the_list_with_its_reason(gateway: Running, bus: Bus):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_dismissed_dead_letter_leaves_the_list_with_its_reason(platform: Platform):
+    gateway, bus = await start_gateway(platform), platform.bus
     for tenant in ("default", "acme"):
         headers = {h.TENANT: tenant, h.DEAD_CODE: "unknown_agent", h.DEAD_REASON: "no agent 'nobody'"}
         await bus.store("dead.SUBMIT.router", b"{}", {**headers, h.DEAD_SUBJECT: f"jobs.submit.{tenant}"})
@@ -625,7 +650,7 @@ DOCUMENT_IDS = (
 )
 
 
-@pytest.mark.parametrize("document_id", cases(DOCUMENT_IDS))
+@pytest.mark.parametrize("document_id", DOCUMENT_IDS)
 async def test_every_document_id_can_be_read_changed_and_deleted(gateway: Running, others: Others, document_id: str):
     shown = Document(document_id=document_id, name="a")
     for kind in (GetDocument, ChangeDocument):
