@@ -194,7 +194,6 @@ def test_an_unreachable_own_server_is_reported_in_one_line(empty: Installed, var
     assert variable in done.stderr and "a:b" not in done.stderr
 
 
-@pytest.mark.usefixtures("anew")
 def test_a_server_that_keeps_dying_ends_the_run(fresh: Installed):
     fresh.start("--servers-only")
     process = fresh.process
@@ -230,10 +229,13 @@ def _is_nats(pid: int) -> bool:
     ("variable", "value"), [("WAYLINE_HTTP_HOST", "0.0.0.0"), ("WAYLINE_EXECUTOR_INTERACTIVE_SLOTS", "many")]
 )
 def test_a_setting_that_one_service_cannot_use_is_one_line(empty: Installed, variable: str, value: str):
-    process = empty.spawn("up", **{variable: value})
-    status = process.wait(START_WITHIN_S)
+    empty.more[variable] = value
+    empty.begin()
+    process = empty.process
+    assert process is not None
+    assert run(process.wait(within_s=START_WITHIN_S))
 
-    assert status == 2
+    assert process.process.returncode == 2
     output = empty.output.read_text()
     assert "Traceback" not in output
     assert output.splitlines()[-1].startswith(f"wayline: {variable}: ")
