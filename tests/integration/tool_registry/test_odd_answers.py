@@ -218,6 +218,26 @@ async def test_a_status_below_five_hundred_refuses_and_others_prove_nothing(plat
     assert reply.begun
 
 
+async def test_a_busy_server_is_asked_again_by_reads_alone(platform):
+    done = answering('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}')
+    busy = answering(error(-32000, "rate limited"), status=429, headers={"Retry-After": "0"})
+    busy_for_long = answering("", status=429, headers={"Retry-After": "60"})
+    answers = [busy, busy, done, busy_for_long, done]
+
+    def next_of_them(request: web.Request, call_id: int) -> web.StreamResponse | Awaitable[web.StreamResponse]:
+        return answers.pop(0)(request, call_id)
+
+    async with odd_server(platform, next_of_them, retry_after_s=(0,)):
+        acted = await platform.call(platform.ask("odd__act"))
+        looked = await platform.call(platform.ask("odd__look", job="j2"))
+        given_up = await platform.call(platform.ask("odd__look", job="j3"))
+
+    assert acted.error and (acted.begun, acted.error.message) == (True, "rate limited")
+    assert (looked.status, looked.attempts) == ("success", 2)
+    assert given_up.error and "429 Too Many Requests, and asks to be left alone for 60 s" in given_up.error.message
+    assert answers == [done]
+
+
 async def test_a_result_that_breaks_off_has_acted(platform):
     async with odd_server(platform, answering("")) as server:
         server.broken = True

@@ -167,6 +167,15 @@ def test_endless_text_is_cut_and_a_failure_stays_one():
     assert (len(many["content"]), many["content"][-1]["text"][-4:]) == (BLOCKS_MAX + 1, f"\n{2 * BLOCKS_MAX - 1}")
 
 
+def test_an_image_without_a_media_type_stays_an_image():
+    blocks = [{"type": "image", "data": "iVBORw0KGgo="}, {"type": "image"}]
+
+    fitted = fitted_result({"content": blocks}, is_block=lambda one: _is_block(one, version=VERSION))
+
+    assert [one["type"] for one in fitted["content"]] == ["image", "text"]
+    assert fitted["content"][0]["data"] == blocks[0]["data"]
+
+
 def test_an_error_without_words_is_given_as_it_came():
     assert answer_in({"id": 1, "error": {"code": "E7", "detail": "no"}}).words == '{"code": "E7", "detail": "no"}'
 

@@ -16,7 +16,7 @@ from wayline.tool_registry.calls.bound_tool import BoundTool
 from wayline.tool_registry.calls.read_call import ReadCall
 from wayline.tool_registry.calls.stop_reason import StopReason
 from wayline.tool_registry.definitions.tool_catalogue import Tool
-from wayline.tool_registry.errors import AnswerLost
+from wayline.tool_registry.errors import AnswerLost, Busy, CallError
 from wayline.tool_registry.settings import Settings
 
 
@@ -38,15 +38,16 @@ class Broken:
 
     inside = False
 
-    def __init__(self) -> None:
+    def __init__(self, error: CallError | None = None) -> None:
         self.calls = 0
+        self.error = error or AnswerLost("the connection was lost")
 
     def hide(self, text: str) -> str:
         return text
 
     async def call(self, request):
         self.calls += 1
-        raise AnswerLost("the connection was lost")
+        raise self.error
 
 
 def reading(server: Any = None, retry_after_s: tuple[float, ...] = ()) -> ReadCall:
@@ -72,6 +73,24 @@ async def test_a_read_is_not_begun_by_a_process_that_ends():
 
     with pytest.raises(Unavailable):
         await stopped.reply()
+
+
+@pytest.mark.parametrize(("after_s", "waits"), [(None, [1, 2]), (0, [1, 2]), (1.5, [1.5, 2]), (10, [10, 10]), (11, [])])
+async def test_a_busy_server_is_left_alone_as_long_as_it_asks(
+    after_s: float | None, waits: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    rested = list[float]()
+
+    async def rest(seconds: float) -> None:
+        rested.append(seconds)
+
+    monkeypatch.setattr(random, "uniform", lambda *_: 1.0)
+    monkeypatch.setattr(asyncio, "sleep", rest)
+
+    reply = await reading(Broken(Busy("slow down", after_s=after_s)), Settings().retry_after_s).reply()
+
+    assert rested == waits
+    assert (reply.error and reply.error.code, reply.attempts) == ("tool_failed", len(waits) + 1)
 
 
 async def test_a_read_is_repeated_twice_by_default_with_backoff(monkeypatch: pytest.MonkeyPatch):

@@ -8,14 +8,14 @@ import pytest
 from mcp import MCPError
 
 from wayline.tool_registry.connection.failures import AWAY, built_in_error, call_error
-from wayline.tool_registry.connection.readable_messages import MARK, Proof
-from wayline.tool_registry.errors import AnswerLost, LoginRefused, NotBegun, SessionEnded, TimedOut, Unusable
+from wayline.tool_registry.connection.readable_messages import AFTER_S, MARK, Proof
+from wayline.tool_registry.errors import AnswerLost, Busy, LoginRefused, NotBegun, SessionEnded, TimedOut, Unusable
 
 SERVERS = {MARK: Proof.REFUSED}
 
 
-def marked(proof: Proof) -> MCPError:
-    return MCPError(types.INTERNAL_ERROR, "words", {MARK: proof})
+def marked(proof: Proof, after_s: float | None = None) -> MCPError:
+    return MCPError(types.INTERNAL_ERROR, "words", {MARK: proof, AFTER_S: after_s})
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,7 @@ def marked(proof: Proof) -> MCPError:
         (httpx2.ConnectError("before anything was sent"), NotBegun),
         (ExceptionGroup("", [ExceptionGroup("", [httpx2.ConnectTimeout("slow")])]), NotBegun),
         (marked(Proof.UNSENT), NotBegun),
+        (marked(Proof.BUSY, after_s=2), Busy),
         (marked(Proof.REFUSED), Unusable),
         (marked(Proof.NEEDS_LOGIN), LoginRefused),
         (marked(Proof.NEEDS_SCOPE), LoginRefused),

@@ -10,7 +10,8 @@ CallError
 │   └── SessionEnded    because the server does not know the session any more, or says so
 ├── LeaseLost       another process took our lease before the request was sent: nothing happened here
 └── Unusable        the server refused it: in its words; it may have acted all the same
-    └── LoginRefused    because of its login
+    ├── LoginRefused    because of its login
+    └── Busy            because it takes no more requests for a while
 
 TriesFull           a Full: as many servers are being tried as may be; ask again
 TooMuchOffered      a server offers more definitions than are kept
@@ -86,6 +87,15 @@ class LoginRefused(Unusable):
     """The server refused the login that the request was sent with."""
 
     code: ClassVar[str] = "needs_authorization"
+
+
+class Busy(Unusable):
+    """The server takes no more requests for a while."""
+
+    def __init__(self, why: str, *, after_s: float | None) -> None:
+        """Take how long the server asks to be left alone; None: it does not say."""
+        super().__init__(why)
+        self.after_s = after_s
 
 
 class LedgerUnavailable(Unavailable):

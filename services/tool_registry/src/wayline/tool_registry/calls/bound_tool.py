@@ -25,7 +25,7 @@ from wayline.tool_registry.calls.results import (
 from wayline.tool_registry.calls.server_answers import BROKE, UNREAD
 from wayline.tool_registry.calls.tool_servers import Leaving, NamedServer, TellProgress, ToolRequest
 from wayline.tool_registry.definitions.tool_catalogue import Tool
-from wayline.tool_registry.errors import AnswerLost, Unusable
+from wayline.tool_registry.errors import AnswerLost, Busy, Unusable
 
 if TYPE_CHECKING:
     from mcp_types import CallToolResult, InputRequiredResult
@@ -60,6 +60,8 @@ class BoundTool:
                     told = {"trusted": self.tool.trusted, "untrusted": self.tool.definition.untrusted}
                     reply = reply_of(result, max_bytes=self.max_bytes, form=ask.form, **told, **took)
             except Unusable as error:
+                if isinstance(error, Busy) and effect is Effect.READ:
+                    raise
                 taken_ms = _ms_since(started)
                 reply = failed(error.code, str(error), effect=effect, attempts=attempt, duration_ms=taken_ms)
             if reply.error:

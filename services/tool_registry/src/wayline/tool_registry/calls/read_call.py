@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
@@ -23,11 +24,13 @@ from wayline.tool_registry.calls.effect_call import POSTGRES_WAIT_S, once_the_le
 from wayline.tool_registry.calls.ledger import Ledger, State
 from wayline.tool_registry.calls.results import failed
 from wayline.tool_registry.calls.stop_reason import StopReason
-from wayline.tool_registry.errors import AnswerLost, LedgerUnavailable, NeedsLogin, NotBegun, TimedOut
+from wayline.tool_registry.errors import AnswerLost, Busy, LedgerUnavailable, NeedsLogin, NotBegun, TimedOut
 
 log = structlog.get_logger()
 
 NOTHING = Decimal(0)
+BUSY_WAIT_MAX_S = 10.0
+"""A server that asks to be left alone for longer is not waited for: the model may do something else meanwhile."""
 
 
 class ReadCall:
@@ -112,17 +115,17 @@ class ReadCall:
                 reply = await self._bound.call(self._ask if attempt == 1 else self._repeat, attempt=attempt)
                 reach(Failpoint.REGISTRY_EFFECT_AFTER)
                 return reply
-            except (NotBegun, AnswerLost) as error:
-                if attempt > len(waits_s) or self._late_after(error) or isinstance(error, NeedsLogin):
+            except (NotBegun, AnswerLost, Busy) as error:
+                wait_s = wait_before_repeat(error, waits_s[attempt - 1 : attempt])
+                if wait_s is None or self._late_after(error) or isinstance(error, NeedsLogin):
                     return self._given_up(error, attempts=attempt)
-                # Jitter: the calls that failed together do not come back together.
-                await asyncio.sleep(waits_s[attempt - 1] * random.uniform(0.75, 1.25))
+                await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt returns")
 
-    def _given_up(self, error: NotBegun | AnswerLost, *, attempts: int) -> ToolReply:
-        code = (
-            "timeout" if isinstance(error, TimedOut) else error.code if isinstance(error, NotBegun) else "unavailable"
-        )
+    def _given_up(self, error: NotBegun | AnswerLost | Busy, *, attempts: int) -> ToolReply:
+        code = "timeout" if isinstance(error, TimedOut) else "unavailable"
+        if isinstance(error, NotBegun | Busy):
+            code = error.code
         begun = not isinstance(error, NeedsLogin)
         # Of a call that took too long we say so; any other error may repeat what the server said.
         ours = False if isinstance(error, TimedOut) else None
@@ -132,9 +135,18 @@ class ReadCall:
     def _late(self) -> bool:
         return datetime.now(UTC) >= self._ask.deadline
 
-    def _late_after(self, error: NotBegun | AnswerLost) -> bool:
+    def _late_after(self, error: NotBegun | AnswerLost | Busy) -> bool:
         """Return whether it is too late to repeat an attempt that ended so."""
         return self._late() if isinstance(error, TimedOut) else datetime.now(UTC) >= self._repeat.deadline
+
+
+def wait_before_repeat(error: NotBegun | AnswerLost | Busy, waits_s: Sequence[float]) -> float | None:
+    """Return how long to wait before a read that failed is repeated; None: it is not."""
+    asked_s = (error.after_s or 0.0) if isinstance(error, Busy) else 0.0
+    if not waits_s or asked_s > BUSY_WAIT_MAX_S:
+        return None
+    # Jitter: the calls that failed together do not come back together.
+    return max(asked_s, waits_s[0] * random.uniform(0.75, 1.25))
 
 
 def _stopped(reason: StopReason) -> ToolReply:

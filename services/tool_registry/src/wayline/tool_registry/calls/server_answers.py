@@ -39,6 +39,7 @@ BLOCKS_MAX = 200
 of the event loop."""
 HEAD_CHARS = 64 * 1024
 """Of an answer that cannot be read whole: where its first keys are looked for."""
+NO_TYPE = "application/octet-stream"
 NO_WORDS = "the server failed without saying why"
 DIGITS_MAX = 4_000
 """Of one number; a longer one becomes text, because Python refuses to read it."""
@@ -148,7 +149,7 @@ def fitted_result(result: Any, *, is_block: Callable[[Any], bool]) -> dict[str, 
         # A tool that answered with its bare value.
         blocks = [rest]
     fitted: dict[str, Any] = {
-        "content": [one if is_block(one) else _text_block(one) for one in blocks],
+        "content": [_fitted_block(one, is_block) for one in blocks],
         "isError": _is_true(result.get("isError")),
         "resultType": "complete",
     }
@@ -159,6 +160,18 @@ def fitted_result(result: Any, *, is_block: Callable[[Any], bool]) -> dict[str, 
     if isinstance(result.get("_meta"), dict):
         fitted["_meta"] = result["_meta"]
     return fitted
+
+
+def _fitted_block(one: Any, is_block: Callable[[Any], bool]) -> dict[str, Any]:
+    """Return a content block as it is, with the media type that an image lacks, or as text."""
+    if is_block(one):
+        return one
+    if isinstance(one, dict) and one.get("type") in ("image", "audio"):
+        # Its data tell what it is; as text they would be thousands of tokens that nobody can read.
+        named = {**one, "mimeType": NO_TYPE}
+        if is_block(named):
+            return named
+    return _text_block(one)
 
 
 def bounded_result(result: dict[str, Any], *, most: int) -> dict[str, Any]:

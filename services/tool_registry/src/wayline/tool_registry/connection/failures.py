@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from wayline.tool_registry.calls.tool_servers import NEEDS_LOGIN
-from wayline.tool_registry.connection.readable_messages import MARK, Proof
+from wayline.tool_registry.connection.readable_messages import AFTER_S, MARK, Proof
 from wayline.tool_registry.errors import (
     AnswerLost,
+    Busy,
     CallError,
     LoginRefused,
     NeedsLogin,
@@ -44,6 +45,8 @@ def call_error(error: BaseException, *, timeout_s: float, hide: Callable[[str], 
                 return Unusable(hide(leaf.message))
             case Proof.NEEDS_LOGIN | Proof.NEEDS_SCOPE:
                 return LoginRefused(hide(leaf.message))
+            case Proof.BUSY:
+                return Busy(hide(leaf.message), after_s=leaf.error.data[AFTER_S])
             case Proof.UNSENT:
                 return NotBegun(hide(leaf.message))
             case Proof.UNKNOWN | Proof.LOST:

@@ -25,6 +25,8 @@ from wayline.tool_registry.calls.server_answers import (
 
 MARK = "wayline/proves"
 """In the data of an error, where a server's own is overwritten."""
+AFTER_S = "wayline/after_s"
+"""In the data of an error that proves BUSY: how long the server asks to be left alone, or null."""
 OFF_LOOP_BYTES = 64 * 1024
 """A longer message is read on a thread."""
 
@@ -38,6 +40,8 @@ class Proof(StrEnum):
     """The server refused the login, in our words."""
     NEEDS_SCOPE = "needs scope"
     """The login was given for too little, in our words."""
+    BUSY = "busy"
+    """The server takes no more requests for a while: it says that it did nothing."""
     UNKNOWN = "unknown"
     """Nothing that can be read came."""
     SESSION_ENDED = "session ended"

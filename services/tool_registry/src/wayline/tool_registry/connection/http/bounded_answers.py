@@ -44,7 +44,7 @@ def bound_answers(
         elif not refused and _is_event_stream(answer, event_streams):
             answer.stream = EventStream(inner, limits, asked)
             return
-        elif asked is not None and answer.status_code == httpx2.codes.OK:
+        elif asked is not None and answer.is_success and answer.status_code != httpx2.codes.ACCEPTED:
             answer.stream = MessageBody(inner, limits, asked, why_unread=refused)
         else:
             answer.stream = _Bounded(inner, most=limits.message_bytes, cut=is_failure)

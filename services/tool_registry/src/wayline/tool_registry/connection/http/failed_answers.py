@@ -14,7 +14,7 @@ from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from wayline.tool_registry.calls.server_answers import Answer, Unreadable, Verdict, answer_in, message_in
 from wayline.tool_registry.connection.http.asked_messages import REFUSED_LOGIN, AskedMessage
-from wayline.tool_registry.connection.readable_messages import Proof, own_error
+from wayline.tool_registry.connection.readable_messages import AFTER_S, Proof, own_error
 
 READ_MAX_BYTES = 1024 * 1024
 """Of an error that a server explains itself."""
@@ -58,6 +58,9 @@ class FailedAnswer(httpx2.AsyncByteStream):
         if self._asked.in_session and self._ends_session(said):
             words = said.words or "the server does not know its session any more"
             return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
+        if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
+            words = self._words(said) if said.words else why_failed(answer)
+            return own_error(Proof.BUSY, words, call_id=call_id, data={AFTER_S: asked_wait_s(answer)})
         if said.verdict is Verdict.REFUSED:
             return own_error(Proof.REFUSED, self._words(said), call_id=call_id, code=said.code, data=said.data)
         # With the codes that the library gives such failures.
@@ -93,6 +96,12 @@ class FailedAnswer(httpx2.AsyncByteStream):
             return Answer(Verdict.UNKNOWN)
 
 
+def asked_wait_s(answer: httpx2.Response) -> float | None:
+    """Return how long the server asks to be left alone, where it gives seconds."""
+    value = answer.headers.get("Retry-After", "").strip()
+    return float(value) if value.isdecimal() and len(value) < 10 else None
+
+
 def why_failed(answer: httpx2.Response) -> str:
     """Name the status of an answer, and what to do about it where that is known."""
     try:
@@ -100,6 +109,8 @@ def why_failed(answer: httpx2.Response) -> str:
     except ValueError:
         phrase = ""
     why = f"the server answered {answer.status_code} {phrase}".rstrip()
+    if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS and (after_s := asked_wait_s(answer)) is not None:
+        return f"{why}, and asks to be left alone for {after_s:g} s"
     if answer.status_code != HTTPStatus.UNAUTHORIZED:
         return why
     return f"{why}: {KEY_MISSING if 'WWW-Authenticate' in answer.headers else KEY_REFUSED}"
