@@ -116,6 +116,70 @@ def test_slides_come_in_their_order_with_titles_tables_and_notes():
     ]
 
 
+OFFICE = "http://schemas.openxmlformats.org"
+CHARTED = f'{A} xmlns:c="{OFFICE}/drawingml/2006/chart" xmlns:d="{OFFICE}/drawingml/2006/diagram" xmlns:r="{RELATED}"'
+
+
+def drawn(folder: str) -> dict[str, str]:
+    """Return the parts of a chart and of a diagram, which a part of the file names `c` and `d`."""
+
+    def cached(kind: str, *values: str) -> str:
+        points = "".join(f'<c:pt idx="{at}"><c:v>{value}</c:v></c:pt>' for at, value in enumerate(values))
+        return f"<c:{kind}Ref><c:{kind}Cache>{points}</c:{kind}Cache></c:{kind}Ref>"
+
+    def series(name: str, *values: str) -> str:
+        named, years = f"<c:tx>{cached('str', name)}</c:tx>", f"<c:cat>{cached('num', '2023', '2024')}</c:cat>"
+        return f"<c:ser>{named}{years}<c:val>{cached('num', *values)}</c:val></c:ser>"
+
+    title = "<c:title><c:tx><c:rich><a:p><a:r><a:t>Tides</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+    bars = f"<c:plotArea><c:barChart>{series('Brest', '5', '6')}{series('Hull', '4')}</c:barChart></c:plotArea>"
+    point = "<d:pt><d:t><a:p><a:r><a:t>Moon</a:t></a:r></a:p></d:t></d:pt>"
+    return {
+        f"{folder}/charts/chart1.xml": f"<c:chartSpace {CHARTED}><c:chart>{title}{bars}</c:chart></c:chartSpace>",
+        f"{folder}/diagrams/data1.xml": f"<d:dataModel {CHARTED}><d:ptLst>{point}<d:pt/></d:ptLst></d:dataModel>",
+    }
+
+
+DRAWN = '<c:chart r:id="c"/><d:relIds r:dm="d"/><c:chart r:id="gone"/>'
+SAID = "Tides\n|  | Brest | Hull |\n|---|---|---|\n| 2023 | 5 | 4 |\n| 2024 | 6 |  |\n\n- Moon"
+
+
+def test_charts_and_diagrams_of_slides_are_read_and_no_shape_twice():
+    shape = "<p:sp><p:txBody><a:p><a:r><a:t>Once</a:t></a:r></a:p></p:txBody></p:sp>"
+    both = f"<m:AlternateContent><m:Choice>{shape}</m:Choice><m:Fallback>{shape}</m:Fallback></m:AlternateContent>"
+    names = f'{P} {CHARTED.replace(A, "")} xmlns:m="{OFFICE}/markup-compatibility/2006"'
+    found = read(
+        zipped(
+            {
+                "ppt/presentation.xml": f'<p:presentation {names}><p:sldId r:id="r1"/></p:presentation>',
+                "ppt/_rels/presentation.xml.rels": relations(r1="slides/slide1.xml"),
+                "ppt/slides/slide1.xml": f"<p:sld {names}>{both}{DRAWN}</p:sld>",
+                "ppt/slides/_rels/slide1.xml.rels": relations(c="../charts/chart1.xml", d="../diagrams/data1.xml"),
+                **drawn("ppt"),
+            }
+        ),
+        "pptx",
+    )
+
+    assert found.text == f"Once\n\n{SAID}"
+
+
+def test_charts_and_diagrams_of_a_document_follow_their_paragraph():
+    shown = f"<w:p><w:r><w:t>See</w:t></w:r><w:r><w:drawing>{DRAWN}</w:drawing></w:r></w:p>"
+    found = read(
+        zipped(
+            {
+                "word/document.xml": f"<w:document {W} {CHARTED}><w:body>{shown}{word('After')}</w:body></w:document>",
+                "word/_rels/document.xml.rels": relations(c="charts/chart1.xml", d="diagrams/data1.xml"),
+                **drawn("word"),
+            }
+        ),
+        "docx",
+    )
+
+    assert found.text == f"See\n\n{SAID}\n\nAfter"
+
+
 def test_each_sheet_is_a_table_under_its_name():
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
@@ -125,6 +189,7 @@ def test_each_sheet_is_a_table_under_its_name():
     rows = (
         f'<row r="1">{cell("A1", "Lamp")}{cell("B1", "Price")}</row>'
         f'<row r="2">{cell("A2", "a|b")}<c r="B2"><v>3</v></c></row>'
+        f'<row r="3">{cell("A3", "sum")}<c r="B3"><v>0.30000000000000004</v></c></row>'
     )
     sheets = '<sheets><sheet name="Stock" sheetId="1" r:id="r1"/></sheets>'
     found = read(
@@ -140,7 +205,7 @@ def test_each_sheet_is_a_table_under_its_name():
     )
 
     assert [(page.title, page.text) for page in found.pages] == [
-        ("Stock", "| Lamp | Price |\n|---|---|\n| a\\|b | 3 |")
+        ("Stock", "| Lamp | Price |\n|---|---|\n| a\\|b | 3 |\n| sum | 0.3 |")
     ]
 
 

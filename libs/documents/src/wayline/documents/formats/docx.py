@@ -1,13 +1,14 @@
-"""Text out of DOCX files, as Markdown: headings by style, lists, tables, notes, comments, headers and footers."""
+"""Text out of DOCX files, as Markdown: headings by style, lists, tables, charts, notes, headers and footers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wayline.documents.formats.archive import Archive
+from wayline.documents.formats.drawings import CHART, DIAGRAM, Drawings
 from wayline.documents.formats.markdown_tables import table_lines
 
 PART_MAX_BYTES = 50 * 1024 * 1024
@@ -33,10 +34,11 @@ def docx_text(content: bytes, *, unpacked_max_bytes: int = PART_MAX_BYTES, cut: 
     With `cut` what is beyond the limit is left out instead.
     """
     archive = Archive(content, unpacked_max_bytes=unpacked_max_bytes, cut=cut)
-    body = archive.xml(archive.main(_MAIN)).find(f"{_W}body")
+    main = archive.main(_MAIN)
+    body = archive.xml(main).find(f"{_W}body")
     if body is None:
         return ""
-    reader = _Reader(_Styles.of(archive))
+    reader = _Reader(_Styles.of(archive), Drawings.of(archive, main))
     blocks = list(reader.blocks(body))
     blocks += reader.notes(archive)
     blocks += _margins(archive, reader)
@@ -90,6 +92,7 @@ class _Reader:
     """Reads paragraphs and tables, and keeps which notes they name."""
 
     styles: _Styles
+    drawings: Drawings
     named: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Kind and id of the notes, in the order in which the text names them."""
 
@@ -113,7 +116,10 @@ class _Reader:
             properties = element.find(f"{_W}pPr")
             yield text if properties is None else self._styled(text, properties)
         for box in boxes:
-            yield from self.blocks(box)
+            if box.tag not in (CHART, DIAGRAM):
+                yield from self.blocks(box)
+            elif text := self.drawings.text(box):
+                yield text
 
     def _styled(self, text: str, properties: Any) -> str:
         style = _value(properties.find(f"{_W}pStyle"))
@@ -129,7 +135,7 @@ class _Reader:
             yield [self._text(cell, None).strip() for cell in _children(row, "tc")]
 
     def _text(self, element: Any, boxes: list[Any] | None) -> str:
-        """Return the text of an element; text boxes in it go to `boxes`, where they are kept apart."""
+        """Return the text of an element; text boxes, charts and diagrams in it go to `boxes`, to be read after it."""
         parts: list[str] = []
         waiting: list[Any] = [element]
         while waiting:
@@ -141,7 +147,7 @@ class _Reader:
                 parts.append(_SIGNS[tag])
             elif tag in (f"{_W}footnoteReference", f"{_W}endnoteReference", f"{_W}commentReference"):
                 parts.append(self._mark(tag.removeprefix(_W).removesuffix("Reference"), node.get(f"{_W}id", "")))
-            elif tag == f"{_W}txbxContent" and boxes is not None:
+            elif tag in (f"{_W}txbxContent", CHART, DIAGRAM) and boxes is not None:
                 boxes.append(node)
             elif tag not in _LEFT_OUT:
                 if tag == f"{_W}p" and node is not element:
@@ -172,7 +178,7 @@ def _margins(archive: Archive, reader: _Reader) -> Iterator[str]:
     seen: set[str] = set()
     for name in (*archive.names("word/header"), *archive.names("word/footer")):
         root = archive.optional_xml(name)
-        text = "" if root is None else "\n".join(reader.blocks(root))
+        text = "" if root is None else "\n".join(replace(reader, drawings=Drawings.of(archive, name)).blocks(root))
         if text and text not in seen:
             seen.add(text)
             yield text

@@ -1,4 +1,4 @@
-"""Text out of PPTX files, slide by slide: titles, paragraphs, tables, notes."""
+"""Text out of PPTX files, slide by slide: titles, paragraphs, tables, charts, diagrams, notes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from wayline.documents.formats.archive import Archive
+from wayline.documents.formats.drawings import CHART, DIAGRAM, Drawings
 from wayline.documents.formats.markdown_tables import table_lines
 from wayline.documents.readable import TextPage
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""A shape again, for older programs."""
 _MAIN = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "sldImg"})
@@ -29,13 +32,19 @@ def pptx_pages(archive: Archive, *, pages_max: int) -> list[TextPage]:
         name = related.get(shown.get(f"{_R}id", ""), "")
         slide = archive.optional_xml(name)
         if slide is not None:
-            blocks = [*_blocks(slide), *_notes(archive, name)]
+            blocks = [*_blocks(slide, Drawings.of(archive, name)), *_notes(archive, name)]
             pages.append(TextPage("\n\n".join(blocks), markdown=True, number=number))
     return pages
 
 
-def _blocks(root: Any) -> Iterator[str]:
-    for shape in root.iter(f"{_P}sp", f"{_A}tbl"):
+def _blocks(root: Any, drawings: Drawings) -> Iterator[str]:
+    for again in list(root.iter(_FALLBACK)):
+        again.getparent().remove(again)
+    for shape in root.iter(f"{_P}sp", f"{_A}tbl", CHART, DIAGRAM):
+        if shape.tag in (CHART, DIAGRAM):
+            if text := drawings.text(shape):
+                yield text
+            continue
         if shape.tag == f"{_A}tbl":
             yield "\n".join(table_lines([_text(cell) for cell in row.iter(f"{_A}tc")] for row in shape.iter(f"{_A}tr")))
             continue
@@ -49,7 +58,7 @@ def _blocks(root: Any) -> Iterator[str]:
 def _notes(archive: Archive, slide: str) -> Iterator[str]:
     for name in archive.related(slide).values():
         if name.startswith("ppt/notesSlides/") and (root := archive.optional_xml(name)) is not None:
-            yield from (f"Notes: {block}" for block in _blocks(root))
+            yield from (f"Notes: {block}" for block in _blocks(root, Drawings.of(archive, name)))
 
 
 def _text(element: Any) -> str:

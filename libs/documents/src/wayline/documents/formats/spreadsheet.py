@@ -56,6 +56,8 @@ def _shown(cell: Any) -> str:
         return "TRUE" if cell else "FALSE"
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
         return str(int(cell))
+    if isinstance(cell, float):
+        return f"{cell:.15g}"
     if isinstance(cell, dt.datetime) and cell.time() == dt.time():
         return cell.date().isoformat()
     return cell.isoformat(" ") if isinstance(cell, dt.datetime) else str(cell)
