@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from decimal import Decimal
 
 import pytest
@@ -54,8 +54,10 @@ class RowsOfUsers:
 
 
 @pytest.fixture
-async def store(platform: Platform) -> Store:
-    return await open_store(await platform.migrate("router"))
+async def store(platform: Platform) -> AsyncIterator[Store]:
+    store = await open_store(await platform.migrate("router"))
+    yield store
+    await store.close()
 
 
 async def forget(
