@@ -70,7 +70,10 @@ def others(shared_others: Others) -> Others:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def bus(module_platform: Platform) -> Bus:
-    """The bus as the other services see it, without the documents and the dead letters of the test before."""
+    """The bus as the other services see it, without the documents and the dead letters of the test before.
+
+    It still knows which versions were sent: each test names a document of its own.
+    """
     for stream in ("INDEX", "DEAD"):
         await module_platform.bus.js.purge_stream(stream)
     return module_platform.bus
@@ -120,10 +123,10 @@ async def test_a_document_above_the_job_limit_is_accepted(gateway: Running, bus:
 
 
 async def test_an_equal_document_is_queued_again_only_after_its_deletion(gateway: Running, bus: Bus, others: Others):
-    document = {"name": "tides.md", "text": "The moon.", "document_id": "tides"}
-    known = ready("The moon.")
+    document = {"name": "tides.md", "text": "The moon.", "document_id": "equal"}
+    known = ready("equal", "The moon.")
     await others.answer(AcceptDocument, known)
-    answers: list[Any] = [known, NotFound("document", "tides")]
+    answers: list[Any] = [known, NotFound("document", "equal")]
     await others.answer(GetDocument, lambda _: answers.pop(0))
 
     await gateway.client.post("/v1/documents", json=document)
@@ -134,19 +137,19 @@ async def test_an_equal_document_is_queued_again_only_after_its_deletion(gateway
     assert (once, len(await indexed(bus))) == (1, 2)
 
 
-def ready(text: str) -> Document:
-    """The document `tides` with this content, as retrieval shows it once it can be searched."""
+def ready(document_id: str, text: str) -> Document:
+    """Return a document with this content, as retrieval shows it once it can be searched."""
     digest = sha256(text.encode()).hexdigest()
-    known = Document(document_id="tides", name="tides.md", media_type="text/markdown", sha256=digest)
+    known = Document(document_id=document_id, name="tides.md", media_type="text/markdown", sha256=digest)
     return known.model_copy(update={"status": DocumentStatus.READY})
 
 
 async def test_a_version_that_comes_back_after_another_is_queued_again(gateway: Running, bus: Bus, others: Others):
     await others.answer(AcceptDocument)
-    await others.answer(GetDocument, ready("The sun."))
+    await others.answer(GetDocument, ready("again", "The sun."))
 
     for text in ("The moon.", "The sun.", "The moon."):
-        document = {"name": "tides.md", "text": text, "document_id": "tides"}
+        document = {"name": "tides.md", "text": text, "document_id": "again"}
         assert (await gateway.client.post("/v1/documents", json=document)).status_code == 202
 
     assert [document.text for document in await indexed(bus)] == ["The moon.", "The sun.", "The moon."]
@@ -157,7 +160,7 @@ async def test_each_document_version_is_noted_with_its_sequence(gateway: Running
     before = (await bus.js.stream_info("INDEX")).state.last_seq
 
     for text in ("The moon.", "The sun."):
-        await gateway.client.post("/v1/documents", json={"name": "tides.md", "text": text, "document_id": "tides"})
+        await gateway.client.post("/v1/documents", json={"name": "tides.md", "text": text, "document_id": "noted"})
 
     assert [asked.sequence for asked in others.asked if isinstance(asked, AcceptDocument)] == [before + 1, before + 2]
 
