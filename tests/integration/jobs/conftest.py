@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts.errors import Retry, WaylineError
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.executor.settings import Settings as ExecutorSettings
-from wayline.simulator.chat_server import ChatServer
+from wayline.router.settings import Settings as RouterSettings
+from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 from wayline.tool_registry.settings import Settings as RegistrySettings
@@ -43,8 +45,19 @@ async def index_document(
         return stored if stored.status in ("ready", "failed") else None
 
     indexed_document = await until(indexed, why="the document is indexed")
+    assert indexed_document is not None
     assert indexed_document.status == status, indexed_document.error
     return indexed_document
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_chat(module_platform: Platform) -> AsyncIterator[ChatServer]:
+    """A model, and services that ask it, for all tests of a file: each gives it a script and is a tenant of its own."""
+    async with ChatServer(lambda _: Say()) as chat:
+        router = RouterSettings(chat_base_url=chat.url)
+        await module_platform.start("router", "executor", "tool_registry", router=router, executor=chatting(chat))
+        yield chat
+        assert await differences(module_platform.bus) == []
 
 
 @pytest.fixture

@@ -43,7 +43,13 @@ class Session:
         await self.platform.wait_until(job_id, parked, f"{job_id} waits for its turn")
 
     async def state(self) -> SessionTurns:
-        return await self.platform.bus.ask(GetSession(tenant="default", session_id="s1"), SessionTurns)
+        return await self.platform.bus.ask(GetSession(tenant=self.platform.tenant, session_id="s1"), SessionTurns)
+
+    async def end(self) -> None:
+        """Let every job end, so that none asks the model of the next test."""
+        for gate in self.gates.values():
+            gate.set()
+        await self.platform.wait_until_empty("SUBMIT", "RUN")
 
     async def ran_in_order(self, *job_ids: str) -> None:
         """Each called its model only after the end of the one before."""

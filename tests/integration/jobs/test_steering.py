@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Status, Steer
@@ -22,6 +23,8 @@ from wayline.testkit.walks import length
 
 from .conftest import chatting, with_tools
 from .held_session import Session
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 CLOCK = "get_current_time"
 
@@ -51,12 +54,14 @@ class Steered(Session):
     def prompts(self, job_id: str) -> list[list[dict[str, Any]]]:
         """Return the messages of each call of a job."""
         calls = self.chat.calls
-        return [body["messages"] for attempt, body in calls if attempt.startswith(f"default/{job_id}/")]
+        return [body["messages"] for attempt, body in calls if attempt.startswith(f"{self.platform.tenant}/{job_id}/")]
 
 
-@pytest.fixture
-async def session(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Steered]:
-    session = Steered(platform)
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(
+    module_platform: Platform, shared_chat: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Steered]:
+    session = Steered(await module_platform.new_tenant())
     session.words, session.tools = [], set()
     note = LogWriter.note
 
@@ -67,11 +72,11 @@ async def session(platform: Platform, monkeypatch: pytest.MonkeyPatch) -> AsyncI
         return event
 
     monkeypatch.setattr(LogWriter, "note", listening)
-    async with ChatServer(session.say) as chat:
-        session.chat = chat
-        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
-        await platform.put_agent("talker", instructions="Talk.", tools=(CLOCK,))
-        yield session
+    session.chat = shared_chat
+    shared_chat.script = session.say
+    await session.platform.put_agent("talker", instructions="Talk.", tools=(CLOCK,))
+    yield session
+    await session.end()
 
 
 @pytest.fixture
@@ -88,9 +93,9 @@ def late(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 async def replays(platform: Platform, job_id: str) -> bool:
-    head = await JobLog(platform.bus, "default", job_id).last()
+    head = await JobLog(platform.bus, platform.tenant, job_id).last()
     assert head is not None
-    records = await JobLog(platform.bus, "default", job_id).records(head.sequence)
+    records = await JobLog(platform.bus, platform.tenant, job_id).records(head.sequence)
     return replay(read_export(export_job([value for record in records for value in record]))).divergence is None
 
 
@@ -286,6 +291,7 @@ async def test_a_signal_alone_puts_no_words_into_a_job(session: Steered):
     assert session.words == ["j3"]
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_parked_job_takes_words_when_it_goes_on(platform: Platform, effects: EffectsServer):
     await effects.start()
     script = [Say(tools=(("effects__pay_once", {"amount": 1}),)), Say("paid"), Say("own turn")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.errors import Refused, Retry
@@ -24,12 +25,24 @@ from wayline.testkit import Platform, until
 from .conftest import chatting
 from .held_session import Session
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
 RATES = Rates(input=Decimal(1), output=Decimal(2), cache_read=Decimal("0.1"))
 PRICED = ModelCard(provider="chat", model="m", tier="standard", prices=Prices(rates=RATES))
 
 
+@pytest_asyncio.fixture(loop_scope="module")
+async def session(module_platform: Platform, shared_chat: ChatServer) -> AsyncIterator[Session]:
+    session = Session(await module_platform.new_tenant())
+    shared_chat.script = session.say
+    await session.platform.put_agent("talker", instructions="Talk.", tools=())
+    yield session
+    await session.end()
+
+
 @pytest.fixture
-async def session(platform: Platform) -> AsyncIterator[Session]:
+async def own_session(platform: Platform) -> AsyncIterator[Session]:
+    """A session on a platform of the test's own: it stops services, loses messages or has a gateway."""
     session = Session(platform)
     async with ChatServer(session.say) as chat:
         router = RouterSettings(chat_base_url=chat.url)
@@ -214,10 +227,10 @@ async def test_a_busy_session_is_not_forgotten_and_an_idle_one_is(session: Sessi
     await session.running("j1")
 
     with pytest.raises(Refused) as busy:
-        await bus.ask(DeleteSession(tenant="default", session_id="s1"), SessionDeleted)
+        await bus.ask(DeleteSession(tenant=session.platform.tenant, session_id="s1"), SessionDeleted)
     session.gates["j1"].set()
     await session.platform.wait_for("j1")
-    deleted = await bus.ask(DeleteSession(tenant="default", session_id="s1"), SessionDeleted)
+    deleted = await bus.ask(DeleteSession(tenant=session.platform.tenant, session_id="s1"), SessionDeleted)
 
     assert (busy.value.code, busy.value.status, deleted.deleted) == ("session_busy", 409, True)
     await session.submit("j2")
@@ -227,7 +240,9 @@ async def test_a_busy_session_is_not_forgotten_and_an_idle_one_is(session: Sessi
     assert first.turn == Turn(number=1)
 
 
-async def test_too_many_waiting_jobs_of_one_session_are_refused(session: Session):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_too_many_waiting_jobs_of_one_session_are_refused(own_session: Session):
+    session = own_session
     await session.platform.stop("router")
     await session.platform.start("router", router=RouterSettings(turns_waiting_max=2))
     await session.submit("j1", held=True)
@@ -243,9 +258,11 @@ async def test_too_many_waiting_jobs_of_one_session_are_refused(session: Session
     await session.platform.wait_for("j2")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_job_whose_submission_was_lost_fails_and_the_next_runs(
-    session: Session, monkeypatch: pytest.MonkeyPatch
+    own_session: Session, monkeypatch: pytest.MonkeyPatch
 ):
+    session = own_session
     platform, begin = session.platform, JobLog.begin
     lost = True
 
@@ -291,7 +308,9 @@ async def until_paid(http: httpx2.AsyncClient, *jobs: str) -> None:
     await until(known, why=f"the costs of {jobs} are read")
 
 
-async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Session):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_session_is_shown_over_http_with_what_its_turns_cost(own_session: Session):
+    session = own_session
     platform = session.platform
     await platform.start("tracing", "gateway")
     await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
@@ -318,7 +337,9 @@ async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Se
     session.gates["k1"].set()
 
 
-async def test_a_session_is_shown_with_its_cost_and_cached_share(session: Session):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_session_is_shown_with_its_cost_and_cached_share(own_session: Session):
+    session = own_session
     platform = session.platform
     await platform.start("tracing", "gateway")
     await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
@@ -342,7 +363,9 @@ async def test_a_session_is_shown_with_its_cost_and_cached_share(session: Sessio
     assert found["cache_read_share"] == round(cached / sent, 6)
 
 
-async def test_the_gateway_refuses_what_a_busy_session_would_refuse(session: Session):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_the_gateway_refuses_what_a_busy_session_would_refuse(own_session: Session):
+    session = own_session
     await session.platform.start("gateway")
     http = await session.platform.http()
     await session.submit("j1", held=True)

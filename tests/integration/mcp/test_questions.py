@@ -1,3 +1,4 @@
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 """What a tool's server asks, put to the user of the MCP client that called the tool."""
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 import httpx2
 import orjson
 import pytest
+import pytest_asyncio
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
@@ -23,6 +25,8 @@ from wayline.testkit.effects_server import EffectsServer
 from ..jobs.conftest import until_listed, with_tools
 from ..older_server import Ask, OlderServer
 from .conftest import Door, open_another, open_door
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 SEND = "effects__send_once"
 BOTH = pytest.mark.parametrize("mode", ["auto", "legacy"])
@@ -44,18 +48,36 @@ def says(**content: Any) -> ElicitResult:
     return ElicitResult(action="accept", content=content)
 
 
-async def with_asking(platform: Platform, effects: EffectsServer, **gateway: Any) -> Door:
-    """Start the platform with a server whose tool asks for an account before it acts."""
-    effects.asking = True
-    await effects.start()
-    door = await open_door(platform, registry=with_tools(effects.settings(), probe_every_s=0.2), **gateway)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def asking_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EffectsServer]:
+    """A server whose tool asks for an account before it acts."""
+    server = EffectsServer(tmp_path_factory.mktemp("effects") / "effects.txt", asking=True)
+    yield await server.start()
+    server.kill()
+
+
+@pytest.fixture
+def effects(asking_server: EffectsServer) -> EffectsServer:
+    """The server that asks, without the effects of the test before."""
+    asking_server.forget()
+    return asking_server
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def door(module_platform: Platform, asking_server: EffectsServer) -> Door:
+    """The door of all tests that need no key: once there is one, nobody comes in without."""
+    return await with_asking(module_platform, asking_server)
+
+
+async def with_asking(platform: Platform, server: EffectsServer, **gateway: Any) -> Door:
+    """Start the platform with the server that asks."""
+    door = await open_door(platform, registry=with_tools(server.settings(), probe_every_s=0.2), **gateway)
     await until_listed(platform, SEND)
     return door
 
 
 @BOTH
-async def test_the_clients_user_answers_and_the_tool_acts_once(platform: Platform, effects: EffectsServer, mode: str):
-    door = await with_asking(platform, effects)
+async def test_the_clients_user_answers_and_the_tool_acts_once(door: Door, effects: EffectsServer, mode: str):
     user = User(says(account="DE12"))
 
     async with door.client(mode=mode, elicitation_callback=user) as client:
@@ -72,10 +94,8 @@ async def test_the_clients_user_answers_and_the_tool_acts_once(platform: Platfor
 @BOTH
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_question_that_the_user_declines_ends_the_call(
-    platform: Platform, effects: EffectsServer, mode: str, action: str
+    door: Door, effects: EffectsServer, mode: str, action: str
 ):
-    door = await with_asking(platform, effects)
-
     async with door.client(mode=mode, elicitation_callback=User(ElicitResult(action=action))) as client:
         answered = await client.call_tool(SEND, {"amount": 5})
 
@@ -85,9 +105,7 @@ async def test_a_question_that_the_user_declines_ends_the_call(
 
 
 @BOTH
-async def test_a_client_without_forms_is_told_to_run_an_agent(platform: Platform, effects: EffectsServer, mode: str):
-    door = await with_asking(platform, effects)
-
+async def test_a_client_without_forms_is_told_to_run_an_agent(door: Door, effects: EffectsServer, mode: str):
     async with door.client(mode=mode) as client:
         answered = await client.call_tool(SEND, {"amount": 5})
 
@@ -121,9 +139,8 @@ async def spread_client(door: Door, other: Door, **options: Any) -> AsyncIterato
             yield client, spread
 
 
-async def test_an_answer_that_another_gateway_gets_reaches_the_call(platform: Platform, effects: EffectsServer):
-    door = await with_asking(platform, effects)
-    other = await open_another(platform)
+async def test_an_answer_that_another_gateway_gets_reaches_the_call(door: Door, effects: EffectsServer):
+    other = await open_another(door.platform)
 
     async with spread_client(door, other, elicitation_callback=User(says(account="DE12"))) as (client, spread):
         answered = await client.call_tool(SEND, {"amount": 5})
@@ -132,9 +149,8 @@ async def test_an_answer_that_another_gateway_gets_reaches_the_call(platform: Pl
     assert spread.moved == 1
 
 
-async def test_a_call_cancelled_at_its_question_ends_on_any_gateway(platform: Platform, effects: EffectsServer):
-    door = await with_asking(platform, effects)
-    other = await open_another(platform)
+async def test_a_call_cancelled_at_its_question_ends_on_any_gateway(door: Door, effects: EffectsServer):
+    other = await open_another(door.platform)
     asked = asyncio.Event()
 
     async def think(_: Any, __: Any) -> ElicitResult:
@@ -154,15 +170,15 @@ async def test_a_call_cancelled_at_its_question_ends_on_any_gateway(platform: Pl
     assert effects.calls() == []
 
 
-async def test_a_question_that_nobody_answers_in_time_ends_the_call(platform: Platform, effects: EffectsServer):
-    door = await with_asking(platform, effects, mcp_wait_max_s=0.2)
+async def test_a_question_that_nobody_answers_in_time_ends_the_call(door: Door, effects: EffectsServer):
+    hasty = await open_another(door.platform, mcp_wait_max_s=0.2)
     over = asyncio.Event()
 
     async def think(_: Any, __: Any) -> ElicitResult:
         await over.wait()
         return says(account="DE12")
 
-    async with door.client(mode="legacy", elicitation_callback=think) as client:
+    async with hasty.client(mode="legacy", elicitation_callback=think) as client:
         answered = await client.call_tool(SEND, {"amount": 5})
         over.set()
 
@@ -171,6 +187,7 @@ async def test_a_question_that_nobody_answers_in_time_ends_the_call(platform: Pl
     assert effects.calls() == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 @BOTH
 async def test_an_older_server_that_asks_two_things_is_answered_twice(platform: Platform, mode: str):
     async def act(ask: Ask) -> str:
@@ -194,22 +211,19 @@ async def posted(door: Door, message: dict[str, Any], key: str | None = None) ->
         return await http.post(door.url, json={"jsonrpc": "2.0", **message})
 
 
-async def test_an_answer_to_nothing_is_refused(platform: Platform):
-    door = await open_door(platform)
-
+async def test_an_answer_to_nothing_is_refused(door: Door):
     refused = await posted(door, {"id": "7", "result": {}})
 
     assert (refused.status_code, refused.json()["code"]) == (400, "nothing_asked")
 
 
-async def test_a_state_that_no_call_returned_is_refused(platform: Platform, effects: EffectsServer):
-    door = await with_asking(platform, effects)
-
+async def test_a_state_that_no_call_returned_is_refused(door: Door, effects: EffectsServer):
     async with door.client() as client:
         with pytest.raises(Exception, match="not one that a call here has returned"):
             await client.session.call_tool(SEND, {"amount": 5}, request_state="made up")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_another_tenant_cannot_answer(platform: Platform, effects: EffectsServer):
     door = await with_asking(platform, effects, mcp_wait_max_s=5)
     await platform.bus.ask(CreateTenant(tenant="other"), Tenant)

@@ -93,6 +93,12 @@ class EffectsServer:
         assert self.process is not None
         self.process.signal_all(signal.SIGCONT)
 
+    def forget(self) -> None:
+        """Forget the effects so far: a server that several tests share begins each without those of the one before."""
+        for file in self.file.parent.glob(f"{self.file.name}*"):
+            if file != self._log:
+                file.unlink()
+
     def calls(self) -> list[tuple[str, str]]:
         """Return every effect so far as `(tool, key)`, oldest first."""
         text = self.file.read_text() if self.file.exists() else ""

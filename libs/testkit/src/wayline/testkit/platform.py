@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from copy import copy
 from importlib import import_module
 from pathlib import Path
+from secrets import token_hex
 from typing import Any, Self, TypeVar
 
 import asyncpg
@@ -14,6 +16,7 @@ import httpx2
 import nats
 import orjson
 from nats.aio.client import Client
+from nats.js import JetStreamContext
 from nats.js.api import RawStreamMsg
 from pydantic import BaseModel
 
@@ -23,6 +26,7 @@ from wayline.chassis.stream_limits import Limits
 from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.events import Event
 from wayline.contracts.jobs import TERMINAL, JobView
+from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.journal import Job, JobLog, State, fold, follow, view
 from wayline.simulator import Script, Simulator, by_rules
 from wayline.store import Store
@@ -66,6 +70,8 @@ class Platform:
         self.client = client
         """A client without credentials: it may act for tenant `default` alone."""
         self.running: list[Service] = []
+        self.tenant = "default"
+        """Whose agents and jobs the methods below are about, where they are not told."""
         self._database = database
         self._dsns: dict[str, str] = {}
         self._stack = stack
@@ -94,6 +100,13 @@ class Platform:
         """Return the test's database; a platform of services without tables has none."""
         assert self._database is not None, "this platform was opened without a database"
         return self._database
+
+    async def new_tenant(self) -> Self:
+        """Make a tenant that no other test has, and return this platform as it sees it; it needs a router."""
+        seen = copy(self)
+        seen.tenant = f"t-{token_hex(4)}"
+        await self.bus.ask(CreateTenant(tenant=seen.tenant), Tenant)
+        return seen
 
     # Services
 
@@ -202,46 +215,48 @@ class Platform:
     # Jobs
 
     async def put_agent(self, name: str, config: AgentConfig | None = None, **fields: Any) -> Agent:
-        """Save an agent of tenant `default`."""
-        saved = PutAgent(tenant="default", name=name, config=config or AgentConfig.model_validate(fields))
+        """Save an agent."""
+        saved = PutAgent(tenant=self.tenant, name=name, config=config or AgentConfig.model_validate(fields))
         return await self.bus.ask(saved, Agent)
 
     async def submit(self, job_id: str, text: Any = "go", *, agent: str = "assistant", **options: Any) -> None:
-        """Publish a job as any client would."""
+        """Publish a job as any client of the tenant would."""
         await self.publish({"agent": agent, "input": text, "job_id": job_id, "options": options})
 
-    async def publish(self, body: Any, headers: dict[str, str] | None = None, tenant: str = "default") -> None:
+    async def publish(self, body: Any, headers: dict[str, str] | None = None, tenant: str | None = None) -> None:
         """Publish any body as a submission: for tenant `default` without credentials."""
-        encoded = body if isinstance(body, bytes) else orjson.dumps(body)
-        js = self.client.jetstream() if tenant == "default" else self.bus.js
-        await js.publish(f"jobs.submit.{tenant}", encoded, headers=headers)
+        encoded, tenant = body if isinstance(body, bytes) else orjson.dumps(body), tenant or self.tenant
+        await self._sender(tenant).publish(f"jobs.submit.{tenant}", encoded, headers=headers)
+
+    def _sender(self, tenant: str) -> JetStreamContext:
+        return self.client.jetstream() if tenant == "default" else self.bus.js
 
     async def signal(self, job_id: str, signal: BaseModel | None = None, **fields: Any) -> int:
         """Publish a signal as any client would, and return its sequence."""
         body = orjson.dumps({"signal": fields if signal is None else signal.model_dump(mode="json")})
-        return (await self.client.jetstream().publish(f"signals.default.{job_id}", body)).seq
+        return (await self._sender(self.tenant).publish(f"signals.{self.tenant}.{job_id}", body)).seq
 
     async def decide(self, job_id: str, approval_id: str, decision: str = "approve", **fields: Any) -> int:
         """Publish a decision on an approval as any client would, and return its sequence."""
         body = orjson.dumps({"approval_id": approval_id, "decision": decision, **fields})
-        return (await self.client.jetstream().publish(f"approvals.default.{job_id}", body)).seq
+        return (await self._sender(self.tenant).publish(f"approvals.{self.tenant}.{job_id}", body)).seq
 
-    async def events(self, job_id: str, tenant: str = "default") -> list[Event]:
+    async def events(self, job_id: str, tenant: str | None = None) -> list[Event]:
         """Read a job's log."""
-        return [event async for event in JobLog(self.bus, tenant, job_id).read()]
+        return [event async for event in JobLog(self.bus, tenant or self.tenant, job_id).read()]
 
     async def events_of(self, job_id: str, kind: type[E]) -> list[E]:
         """Read the events of one type in a job's log."""
         return [event for event in await self.events(job_id) if isinstance(event, kind)]
 
-    async def job(self, job_id: str, tenant: str = "default") -> Job:
+    async def job(self, job_id: str, tenant: str | None = None) -> Job:
         """Fold a job's log."""
         return fold(await self.events(job_id, tenant))
 
-    async def wait_for(self, job_id: str, tenant: str = "default", within: float = 60.0) -> JobView:
+    async def wait_for(self, job_id: str, tenant: str | None = None, within: float = 60.0) -> JobView:
         """Wait for a job's end by following its log."""
         async with asyncio.timeout(within):
-            async for _ in follow(self.bus, tenant, job_id):
+            async for _ in follow(self.bus, tenant or self.tenant, job_id):
                 pass
         ended = view(await self.job(job_id, tenant))
         assert ended.status in TERMINAL
@@ -265,7 +280,7 @@ class Platform:
         """
 
         async def parked() -> bool:
-            head = await JobLog(self.bus, "default", job_id).last()
+            head = await JobLog(self.bus, self.tenant, job_id).last()
             return head is not None and head.state is State.PARKED and await self.count("RUN") == 0
 
         await until(parked, within=within, why=f"{job_id} is parked and no ticket is left")
