@@ -184,11 +184,11 @@ def test_changes_are_shown_as_a_difference_before_they_are_sent():
 
 
 def told(*asked_at: str) -> Client:
-    """Return a client of an API where these wait, the newest job first, one on each of its pages."""
+    """Return a client of an API where these wait, one on each of its pages."""
     waits = [{**WAIT, "id": f"a{at}", "asked_at": at} for at in asked_at]
 
     class Api:
-        async def approvals(self, *, limit: int, cursor: str | None) -> dict[str, Any]:
+        async def approvals(self, *, sort: str, limit: int, cursor: str | None) -> dict[str, Any]:
             place = int(cursor or 0)
             following = str(place + 1) if place + 1 < len(waits) else None
             return {"approvals": waits[place : place + 1], "next_cursor": following}
