@@ -127,12 +127,13 @@ def drawn(folder: str) -> dict[str, str]:
         points = "".join(f'<c:pt idx="{at}"><c:v>{value}</c:v></c:pt>' for at, value in enumerate(values))
         return f"<c:{kind}Ref><c:{kind}Cache>{points}</c:{kind}Cache></c:{kind}Ref>"
 
-    def series(name: str, *values: str) -> str:
-        named, years = f"<c:tx>{cached('str', name)}</c:tx>", f"<c:cat>{cached('num', '2023', '2024')}</c:cat>"
-        return f"<c:ser>{named}{years}<c:val>{cached('num', *values)}</c:val></c:ser>"
+    def series(name: str, *values: str, years: tuple[str, ...] = ("2023", "2024")) -> str:
+        named, of_years = f"<c:tx>{cached('str', name)}</c:tx>", f"<c:cat>{cached('num', *years)}</c:cat>"
+        return f"<c:ser>{named}{of_years}<c:val>{cached('num', *values)}</c:val></c:ser>"
 
     title = "<c:title><c:tx><c:rich><a:p><a:r><a:t>Tides</a:t></a:r></a:p></c:rich></c:tx></c:title>"
-    bars = f"<c:plotArea><c:barChart>{series('Brest', '5', '6')}{series('Hull', '4')}</c:barChart></c:plotArea>"
+    other = series("Oslo", "1", years=("1999",))
+    bars = f"<c:plotArea><c:barChart>{series('Brest', '5', '6')}{series('Hull', '4')}{other}</c:barChart></c:plotArea>"
     point = "<d:pt><d:t><a:p><a:r><a:t>Moon</a:t></a:r></a:p></d:t></d:pt>"
     return {
         f"{folder}/charts/chart1.xml": f"<c:chartSpace {CHARTED}><c:chart>{title}{bars}</c:chart></c:chartSpace>",
@@ -141,7 +142,10 @@ def drawn(folder: str) -> dict[str, str]:
 
 
 DRAWN = '<c:chart r:id="c"/><d:relIds r:dm="d"/><c:chart r:id="gone"/>'
-SAID = "Tides\n|  | Brest | Hull |\n|---|---|---|\n| 2023 | 5 | 4 |\n| 2024 | 6 |  |\n\n- Moon"
+SAID = (
+    "Tides\n\n|  | Brest | Hull |\n|---|---|---|\n| 2023 | 5 | 4 |\n| 2024 | 6 |  |\n\n"
+    "|  | Oslo |\n| 1999 | 1 |\n\n- Moon"
+)
 
 
 def test_charts_and_diagrams_of_slides_are_read_and_no_shape_twice():

@@ -7,7 +7,7 @@ import mcp_types as types
 import pytest
 from mcp import MCPError
 
-from wayline.tool_registry.connection.failures import AWAY, built_in_error, call_error
+from wayline.tool_registry.connection.failures import AWAY, built_in_error, call_error, refusal
 from wayline.tool_registry.connection.readable_messages import AFTER_S, MARK, Proof
 from wayline.tool_registry.errors import AnswerLost, Busy, LoginRefused, NotBegun, SessionEnded, TimedOut, Unusable
 
@@ -49,6 +49,13 @@ def test_only_our_own_code_says_that_a_call_never_began(error, kind):
 @pytest.mark.parametrize("words", ["Session terminated", "it needs authorization: log in", "No customer named Smyth"])
 def test_a_servers_error_of_any_code_and_words_is_its_refusal(code, words):
     assert type(call_error(MCPError(code, words, SERVERS), timeout_s=1)) is Unusable
+
+
+@pytest.mark.parametrize("proof", Proof)
+def test_a_server_that_refuses_has_answered(proof):
+    refused = (Proof.REFUSED, Proof.NEEDS_LOGIN, Proof.NEEDS_SCOPE, Proof.BUSY)
+
+    assert refusal(marked(proof)) == ("words" if proof in refused else None)
 
 
 def test_a_tool_of_our_own_may_say_that_nothing_was_done():

@@ -12,6 +12,7 @@ from wayline.guarded_http.errors import (
     TooManyRedirects,
     Undecodable,
     Unreachable,
+    asked_wait_s,
 )
 from wayline.guarded_http.lookups import look_up_for, looked_up_for
 from wayline.guarded_http.policy import PORTS, AddressPolicy
@@ -33,6 +34,7 @@ __all__ = [
     "TooManyRedirects",
     "Undecodable",
     "Unreachable",
+    "asked_wait_s",
     "look_up_for",
     "looked_up_for",
 ]

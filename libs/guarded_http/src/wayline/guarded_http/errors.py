@@ -91,5 +91,10 @@ class BadStatus(GuardedRequestError):
     @property
     def retry_after_s(self) -> float | None:
         """Return how long the server asks to be left alone, where it gives seconds."""
-        value = self.headers.get("retry-after", "").strip()
-        return float(value) if value.isdecimal() and len(value) < 10 else None
+        return asked_wait_s(self.headers)
+
+
+def asked_wait_s(headers: Mapping[str, str]) -> float | None:
+    """Return how long an answer's `Retry-After` asks to be left alone, where it gives seconds."""
+    value = headers.get("retry-after", "").strip()
+    return float(value) if value.isdecimal() and len(value) < 10 else None

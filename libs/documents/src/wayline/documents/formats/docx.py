@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wayline.documents.formats.archive import Archive
-from wayline.documents.formats.drawings import CHART, DIAGRAM, Drawings
+from wayline.documents.formats.drawings import CHART, DIAGRAM, FALLBACK, Drawings
 from wayline.documents.formats.markdown_tables import table_lines
 
 PART_MAX_BYTES = 50 * 1024 * 1024
@@ -18,9 +18,8 @@ STYLES_DEEP_MAX = 10
 HEADING_LEVELS = 6
 _MAIN = "word/document.xml"
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _HEADING = re.compile(r"heading ?([1-9])", re.I)
-_LEFT_OUT = frozenset({_FALLBACK, f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr"})
+_LEFT_OUT = frozenset({FALLBACK, f"{_W}del", f"{_W}moveFrom", f"{_W}pPr", f"{_W}rPr"})
 """A text box comes in two forms, a change with what it removed."""
 _AROUND = frozenset({f"{_W}customXml", f"{_W}ins", f"{_W}moveTo", f"{_W}smartTag"})
 """What may stand around blocks, and says nothing itself."""

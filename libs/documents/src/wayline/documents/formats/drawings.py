@@ -15,6 +15,8 @@ _D = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 CHART, DIAGRAM = f"{_C}chart", f"{_D}relIds"
 """The elements that stand where a chart or a diagram is shown."""
+FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+"""What is shown again, for older programs."""
 POINTS_MAX = 1_000
 """Of a chart: of more the first are read."""
 
@@ -43,17 +45,23 @@ class Drawings:
 
 
 def _chart(root: Any) -> str:
-    """Return a chart's title, and its numbers as a table with a column for each series."""
-    titles = list(_paragraphs(root.iterfind(f"{_C}chart/{_C}title")))
-    series = list(root.iter(f"{_C}ser"))
-    named = [" ".join(_points(one.find(f"{_C}tx")).values()) for one in series]
-    values = [_points(one.find(f"{_C}val"), one.find(f"{_C}yVal")) for one in series]
-    categories = {
-        at: text for one in series for at, text in _points(one.find(f"{_C}cat"), one.find(f"{_C}xVal")).items()
-    }
-    places = sorted(categories.keys() | {at for one in values for at in one})[:POINTS_MAX]
-    rows = [[categories.get(at, ""), *(one.get(at, "") for one in values)] for at in places]
-    return "\n".join([*titles, *table_lines([["", *named], *rows])])
+    """Return a chart's title, and its numbers as tables: series of the same categories, one column each, are one."""
+    tables = list[tuple[dict[int, str], list[Any]]]()
+    for series in root.iter(f"{_C}ser"):
+        categories = _points(series.find(f"{_C}cat"), series.find(f"{_C}xVal"))
+        if not tables or tables[-1][0] != categories:
+            tables.append((categories, []))
+        tables[-1][1].append(series)
+    titles = "\n".join(_paragraphs(root.iterfind(f"{_C}chart/{_C}title")))
+    return "\n\n".join(filter(None, [titles, *(_table(categories, of_them) for categories, of_them in tables)]))
+
+
+def _table(categories: dict[int, str], of_them: list[Any]) -> str:
+    named = [" ".join(_points(series.find(f"{_C}tx")).values()) for series in of_them]
+    values = [_points(series.find(f"{_C}val"), series.find(f"{_C}yVal")) for series in of_them]
+    places = sorted({at for points in (categories, *values) for at in points})[:POINTS_MAX]
+    rows = [[categories.get(at, ""), *(points.get(at, "") for points in values)] for at in places]
+    return "\n".join(table_lines([["", *named], *rows]))
 
 
 def _points(*sources: Any) -> dict[int, str]:

@@ -6,15 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from wayline.documents.formats.archive import Archive
-from wayline.documents.formats.drawings import CHART, DIAGRAM, Drawings
+from wayline.documents.formats.drawings import CHART, DIAGRAM, FALLBACK, Drawings
 from wayline.documents.formats.markdown_tables import table_lines
 from wayline.documents.readable import TextPage
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
-_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
-"""A shape again, for older programs."""
 _MAIN = "ppt/presentation.xml"
 _TITLES = frozenset({"title", "ctrTitle"})
 _REPEATED = frozenset({"sldNum", "dt", "ftr", "sldImg"})
@@ -38,7 +36,7 @@ def pptx_pages(archive: Archive, *, pages_max: int) -> list[TextPage]:
 
 
 def _blocks(root: Any, drawings: Drawings) -> Iterator[str]:
-    for again in list(root.iter(_FALLBACK)):
+    for again in list(root.iter(FALLBACK)):
         again.getparent().remove(again)
     for shape in root.iter(f"{_P}sp", f"{_A}tbl", CHART, DIAGRAM):
         if shape.tag in (CHART, DIAGRAM):

@@ -96,7 +96,8 @@ def refusal(error: BaseException) -> str | None:
     """Return the error that a server answered with, whatever its code; None: the server gave no answer."""
     from mcp import MCPError
 
-    if isinstance(error, MCPError) and proof_of(error) in (Proof.REFUSED, Proof.NEEDS_LOGIN, Proof.NEEDS_SCOPE):
+    refused = (Proof.REFUSED, Proof.NEEDS_LOGIN, Proof.NEEDS_SCOPE, Proof.BUSY)
+    if isinstance(error, MCPError) and proof_of(error) in refused:
         return error.message
     return None
 

@@ -12,6 +12,7 @@ from http import HTTPStatus
 import httpx2
 from mcp_types import INTERNAL_ERROR, METHOD_NOT_FOUND
 
+from wayline.guarded_http import asked_wait_s
 from wayline.tool_registry.calls.server_answers import Answer, Unreadable, Verdict, answer_in, message_in
 from wayline.tool_registry.connection.http.asked_messages import REFUSED_LOGIN, AskedMessage
 from wayline.tool_registry.connection.readable_messages import AFTER_S, Proof, own_error
@@ -60,7 +61,7 @@ class FailedAnswer(httpx2.AsyncByteStream):
             return own_error(Proof.SESSION_ENDED, words, call_id=call_id)
         if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS:
             words = self._words(said) if said.words else why_failed(answer)
-            return own_error(Proof.BUSY, words, call_id=call_id, data={AFTER_S: asked_wait_s(answer)})
+            return own_error(Proof.BUSY, words, call_id=call_id, data={AFTER_S: asked_wait_s(answer.headers)})
         if said.verdict is Verdict.REFUSED:
             return own_error(Proof.REFUSED, self._words(said), call_id=call_id, code=said.code, data=said.data)
         # With the codes that the library gives such failures.
@@ -96,12 +97,6 @@ class FailedAnswer(httpx2.AsyncByteStream):
             return Answer(Verdict.UNKNOWN)
 
 
-def asked_wait_s(answer: httpx2.Response) -> float | None:
-    """Return how long the server asks to be left alone, where it gives seconds."""
-    value = answer.headers.get("Retry-After", "").strip()
-    return float(value) if value.isdecimal() and len(value) < 10 else None
-
-
 def why_failed(answer: httpx2.Response) -> str:
     """Name the status of an answer, and what to do about it where that is known."""
     try:
@@ -109,7 +104,7 @@ def why_failed(answer: httpx2.Response) -> str:
     except ValueError:
         phrase = ""
     why = f"the server answered {answer.status_code} {phrase}".rstrip()
-    if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS and (after_s := asked_wait_s(answer)) is not None:
+    if answer.status_code == HTTPStatus.TOO_MANY_REQUESTS and (after_s := asked_wait_s(answer.headers)) is not None:
         return f"{why}, and asks to be left alone for {after_s:g} s"
     if answer.status_code != HTTPStatus.UNAUTHORIZED:
         return why
