@@ -1,4 +1,3 @@
-# pyright: reportOptionalMemberAccess=false, reportArgumentType=false
 """A tool call that needs a person's approval is made as it was approved, once, or not at all."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportOptionalSubscript=false
 """What a tool's server asks, put to the user of the MCP client that called the tool."""
 
 from __future__ import annotations
