@@ -160,6 +160,63 @@ async def test_one_address_does_not_take_every_connection():
             waiting.close()
 
 
+async def answer_briefly(scope, receive, send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"ok"})
+
+
+async def slowly(scope, receive, send) -> None:
+    """Answer, and end only with the client."""
+    await receive()
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"ok", "more_body": True})
+    await receive()
+
+
+async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+
+
+async def test_a_resting_connection_is_closed_after_its_time():
+    async with listening(answer_briefly, idle_s=0.05) as (port, places):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await ask(reader, writer)
+
+        assert await ends(reader) == b""
+        await until(lambda: places.taken == 0 and not places.idle, why="the place is free")
+        writer.close()
+
+
+@pytest.mark.parametrize("most", [{"most": 3}, {"most": 9, "per_address": 3}], ids=["all", "of one address"])
+async def test_a_new_connection_takes_the_longest_resting_ones_place(most: dict[str, int]):
+    async with listening(answer_briefly, idle_s=60, **most) as (port, places):
+        first, second, third = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        for resting in (first, second, third, first):
+            await ask(*resting)
+
+        new = await asyncio.open_connection("127.0.0.1", port)
+        await ask(*new)
+
+        assert await ends(second[0]) == b""
+        for kept in (first, third, new):
+            await ask(*kept)
+        assert places.taken == 3
+        for _, writer in (first, second, third, new):
+            writer.close()
+
+
+async def test_a_connection_being_answered_keeps_its_place():
+    async with listening(slowly, most=1, idle_s=60) as (port, places):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        await ask(reader, writer)
+
+        refused, _ = await asyncio.open_connection("127.0.0.1", port)
+        assert await ends(refused) == b""
+        assert places.taken == 1
+        writer.close()
+
+
 def test_places_leave_files_for_the_process_itself():
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
 

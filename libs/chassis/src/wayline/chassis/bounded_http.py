@@ -1,6 +1,6 @@
 """Parse HTTP fast, and let no connection hold more than a share: of bytes, of time, of places.
 
-The parser itself has no limits, and the server only one: how long a connection may be idle between two requests.
+The parser itself has no limits, and the server only one: how long a connection may rest between two requests.
 """
 
 from __future__ import annotations
@@ -38,8 +38,12 @@ class Places:
     """Without a byte of a body that is being read."""
     write_stalled_s: float = 30.0
     """With the client reading less than `READ_MIN_BYTES_S` of what waits for it."""
+    idle_s: int = 5
+    """Between two requests; less where another connection needs the place."""
     taken: int = 0
     by_address: Counter[str] = field(default_factory=Counter)
+    idle: dict[str, dict[BoundedHttp, None]] = field(default_factory=dict)
+    """The connections that rest between two requests, by address, the longest first."""
 
     @classmethod
     def within_files(cls, *, most: int = CONNECTIONS_MAX, per_address: int | None = None, **times: Any) -> Places:
@@ -49,11 +53,31 @@ class Places:
 
     def take(self, address: str) -> bool:
         """Take a place for a connection; False: there is none, or its address has its share."""
+        if self.by_address[address] >= self.per_address:
+            self._close_idle(address)
+        elif self.taken >= self.most and self.idle:
+            self._close_idle(max(self.idle, key=lambda one: len(self.idle[one])))
         if self.taken >= self.most or self.by_address[address] >= self.per_address:
             return False
         self.taken += 1
         self.by_address[address] += 1
         return True
+
+    def rest(self, address: str, connection: BoundedHttp) -> None:
+        """Note that a connection waits for its next request."""
+        self.idle.setdefault(address, {})[connection] = None
+
+    def wake(self, address: str, connection: BoundedHttp) -> None:
+        """Note that a connection has its next request, or ends."""
+        resting = self.idle.get(address, {})
+        resting.pop(connection, None)
+        if not resting:
+            self.idle.pop(address, None)
+
+    def _close_idle(self, address: str) -> None:
+        """Close the connection of an address that has rested longest."""
+        if address in self.idle:
+            next(iter(self.idle[address])).give_up_place()
 
     def leave(self, address: str) -> None:
         """Give a place back."""
@@ -129,10 +153,13 @@ class BoundedHttp(HttpToolsProtocol):
         self._wait(None)
         if self._unread is not None:
             self._unread.end()
-        if self._address is not None:
-            self._places.leave(self._address)
-            self._address = None
+        self._leave()
         super().connection_lost(exc)
+
+    def give_up_place(self) -> None:
+        """Close the connection, which rests, for one that needs its place."""
+        self._leave()
+        self.transport.abort()
 
     def data_received(self, data: bytes) -> None:
         if self._address is None:
@@ -153,6 +180,8 @@ class BoundedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        if self._address is not None:
+            self._places.wake(self._address, self)
         self._wait(self._places.body_silent_s)
 
     def on_body(self, body: bytes) -> None:
@@ -165,6 +194,11 @@ class BoundedHttp(HttpToolsProtocol):
         self._wait(None)
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self._address is not None and self.cycle.response_complete and not self.transport.is_closing():
+            self._places.rest(self._address, self)
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._unread is not None:
@@ -174,6 +208,12 @@ class BoundedHttp(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.end()
         super().resume_writing()
+
+    def _leave(self) -> None:
+        if self._address is not None:
+            self._places.wake(self._address, self)
+            self._places.leave(self._address)
+            self._address = None
 
     def _wait(self, within_s: float | None) -> None:
         """Close the connection unless the next piece of its request comes in time; None: nothing is waited for."""

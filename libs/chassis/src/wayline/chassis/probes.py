@@ -84,6 +84,7 @@ class ProbeServer(uvicorn.Server):
 
 def server(app: Any, *, host: str, port: int, places: Places | None = None) -> ProbeServer:
     """Return a server for `app` that logs warnings only and leaves signals alone."""
-    http: Any = partial(BoundedHttp, places=places or Places.within_files(most=PROBES_MAX))
-    config = uvicorn.Config(app, host=host, port=port, http=http, log_level="warning", access_log=False, lifespan="off")
-    return ProbeServer(config)
+    places = places or Places.within_files(most=PROBES_MAX)
+    http: Any = partial(BoundedHttp, places=places)
+    quiet: Any = {"log_level": "warning", "access_log": False, "lifespan": "off"}
+    return ProbeServer(uvicorn.Config(app, host=host, port=port, http=http, timeout_keep_alive=places.idle_s, **quiet))

@@ -11,6 +11,8 @@ from wayline.console.app import create_app
 from wayline.console.settings import Settings
 
 STOP_WITHIN_S = 5
+IDLE_S = 75
+"""Between two requests of a connection: more than a load balancer's own time, often 60 s, or it meets closed ones."""
 
 
 def main() -> None:
@@ -28,6 +30,7 @@ def main() -> None:
         log_level="warning",
         access_log=False,
         server_header=False,
+        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=STOP_WITHIN_S,
     )
 

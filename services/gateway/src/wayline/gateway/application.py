@@ -194,7 +194,6 @@ def _described(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
 @cache
 def _routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ...]:
     """Return every route; a process that makes several applications works them out once."""
-    # With the first request of each: as long as a start of the gateway takes.
     router = APIRouter(generate_unique_id_function=_name_of, max_body_size=body_max_bytes)
     for module in MODULES:
         changes = [Depends(audited, scope="function")] if is_audited(module.router) else None
@@ -202,6 +201,9 @@ def _routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ..
     router.include_router(
         documents.uploads, max_body_size=document_max_bytes, dependencies=[Depends(audited, scope="function")]
     )
+    for route in router.routes:
+        # FastAPI reads the handlers' parameters when it first looks for a path: half a second of the first request.
+        route.matches({"type": "http", "method": "GET", "path": ""})
     return tuple(router.routes)
 
 

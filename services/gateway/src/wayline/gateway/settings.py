@@ -75,6 +75,12 @@ class Settings(EnvironmentSettings):
     write_stalled_s: float = Field(
         default=30.0, gt=0, description="How long a client may leave its answer unread before it loses its place."
     )
+    idle_s: int = Field(
+        default=75,
+        ge=1,
+        description="How long a connection may rest between two requests, unless another one needs its place. It is "
+        "more than a load balancer's own time, often 60 s, which would use a connection that has just been closed.",
+    )
     mcp_wait_max_s: float = Field(
         default=600.0, gt=0, description="How long `run_agent` over `/mcp` waits for a job; after that the job goes on."
     )

@@ -53,6 +53,7 @@ class HttpServer:
             head_within_s=self._settings.request_within_s,
             body_silent_s=self._settings.body_silent_s,
             write_stalled_s=self._settings.write_stalled_s,
+            idle_s=self._settings.idle_s,
         )
         if places.most < self._settings.connections_max:
             log.warning("the system allows fewer open files than connections are wanted", connections=places.most)
