@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import pytest_asyncio
 
@@ -13,6 +14,7 @@ from wayline.contracts.errors import Retry, WaylineError
 from wayline.contracts.knowledge import Document, GetDocument, IndexDocument
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.executor.settings import Settings as ExecutorSettings
+from wayline.gateway.adapters.keys import create_key
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
@@ -81,9 +83,19 @@ async def until_listed(platform: Platform, tool: str) -> None:
     await until(listed, why=f"{tool} is listed")
 
 
-def chatting(chat: ChatServer) -> ExecutorSettings:
+async def http_with_key(platform: Platform) -> httpx2.AsyncClient:
+    """Connect to the gateway with a key of the platform's tenant; from then on each request has to show one."""
+    store = await platform.store("gateway", max_size=1)
+    key = await create_key(store, platform.tenant, "test")
+    await store.close()
+    http = await platform.http()
+    http.headers["Authorization"] = f"Bearer {key}"
+    return http
+
+
+def chatting(chat: ChatServer, **more: Any) -> ExecutorSettings:
     """Return the settings of an executor that calls a scripted provider."""
-    return ExecutorSettings(chat_base_url=chat.url, tool_wait_s=2.0)
+    return ExecutorSettings(chat_base_url=chat.url, tool_wait_s=2.0, **more)
 
 
 def with_tools(*servers: dict[str, Any], **more: Any) -> RegistrySettings:

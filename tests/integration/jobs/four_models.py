@@ -57,4 +57,4 @@ def endpoints(simulator: Simulator) -> dict[str, str]:
 async def put_own(platform: Platform) -> None:
     """Give the tenant our own models."""
     for card in (_CALLS, _WRITES, _BLIND):
-        await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        await platform.bus.ask(PutModel(tenant=platform.tenant, card=card), ModelCard)

@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
 from wayline.contracts.events import ModelRequested
 from wayline.contracts.jobs import JobView
@@ -24,6 +24,10 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Facts, Fault, Say, Simulator
 from wayline.simulator import Rates as BilledRates
 from wayline.testkit import Platform, until
+
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 USD = Decimal
 METERED = "metered"
@@ -39,7 +43,7 @@ ROUTER = RouterSettings(chat_base_url="http://127.0.0.1:9/v1", budgets_every_s=0
 
 @dataclass
 class Town:
-    """Two routers, two executors, one provider that says what each call costs."""
+    """Two routers, two executors, one provider that says what each call costs; the jobs are of one tenant."""
 
     platform: Platform
     provider: Simulator
@@ -57,10 +61,10 @@ class Town:
 
     async def budget(self, limit: str) -> Budget:
         config = BudgetConfig(limit_usd=USD(limit))
-        return await self.platform.bus.ask(PutBudget(tenant="default", name="cap", config=config), Budget)
+        return await self.platform.bus.ask(PutBudget(tenant=self.platform.tenant, name="cap", config=config), Budget)
 
     async def used(self) -> Budget:
-        [budget] = (await self.platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
+        [budget] = (await self.platform.bus.ask(ListBudgets(tenant=self.platform.tenant), BudgetList)).budgets
         return budget
 
     async def submit(self, *jobs: str, **options: Any) -> None:
@@ -78,29 +82,32 @@ class Town:
         await self.platform.wait_until_empty("SUBMIT", "RUN")
 
     def attempts(self) -> list[str]:
-        """Of every request, as the provider heard them."""
-        return [asked.attempt for asked in self.provider.requests]
+        """Of every request, as the provider heard them, without the tenant."""
+        return [asked.attempt.partition("/")[2] for asked in self.provider.requests]
 
 
-@pytest.fixture
-async def town(platform: Platform) -> AsyncIterator[Town]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def provider(module_platform: Platform) -> AsyncIterator[Simulator]:
     async with Simulator(models={METERED: metered()}) as provider:
-        town = Town(platform, provider)
-        provider.script = town.say
         settings = {
             "router": ROUTER,
             "executor": ExecutorSettings(chat_base_url=provider.openai_url, interactive_slots=SLOTS, tool_wait_s=2.0),
         }
-        for name in ("router", "executor"):
-            await platform.start(name, **settings)
-        await platform.start("router", "executor", "tool_registry", **settings)
-        rates = Rates(input=USD(0), output=DOLLARS_PER_MILLION)
-        card = ModelCard(provider="chat", model=METERED, tier="standard", prices=Prices(rates=rates))
-        await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
-        config = AgentConfig(instructions="Tell.", tools=("get_current_time",))
-        await platform.bus.ask(PutAgent(tenant="default", name="teller", config=config), Agent)
-        yield town
-        town.held.set()
+        await module_platform.start("router", "executor", "router", "executor", "tool_registry", **settings)
+        yield provider
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def town(module_platform: Platform, provider: Simulator) -> AsyncIterator[Town]:
+    town = Town(await module_platform.new_tenant(), provider)
+    provider.play(town.say)
+    rates = Rates(input=USD(0), output=DOLLARS_PER_MILLION)
+    card = ModelCard(provider="chat", model=METERED, tier="standard", prices=Prices(rates=rates))
+    await town.platform.bus.ask(PutModel(tenant=town.platform.tenant, card=card), ModelCard)
+    await town.platform.put_agent("teller", instructions="Tell.", tools=("get_current_time",))
+    yield town
+    town.held.set()
 
 
 def metered() -> Facts:
@@ -146,7 +153,7 @@ async def test_jobs_parked_at_a_tenants_cap_use_the_unspent_rest(town: Town):
     await town.until_settled()
 
     assert {view.status for view in ended} == {"completed"}
-    assert sorted(town.attempts()) == sorted(f"default/{job}/1/m1" for job in names(JOBS))
+    assert sorted(town.attempts()) == sorted(f"{job}/1/m1" for job in names(JOBS))
     assert town.provider.bill.usd == (await town.used()).spent_usd == JOBS * USD("0.01")
 
 
@@ -155,13 +162,13 @@ async def test_a_job_raised_at_its_own_cap_finishes_repeating_no_call(town: Town
     town.calls = 3
     await town.submit("j1", at_cap="park", budget_usd="0.05")
     await town.until_parked("j1")
-    assert town.attempts() == ["default/j1/1/m1"]
+    assert town.attempts() == ["j1/1/m1"]
 
     await town.platform.signal("j1", type="budget", budget_usd="0.09")
     [done] = await town.ended("j1")
 
     assert (done.status, done.partial, done.cost_usd) == ("completed", False, 3 * WORST)
-    assert town.attempts() == [f"default/j1/{step}/m1" for step in (1, 2, 3)]
+    assert town.attempts() == [f"j1/{step}/m1" for step in (1, 2, 3)]
     assert town.provider.bill.usd == 3 * WORST
 
 
@@ -171,13 +178,13 @@ async def test_a_raised_tenant_cap_resumes_a_job_repeating_no_call(town: Town):
     await town.budget("0.05")
     await town.submit("j1", at_cap="park")
     await town.until_parked("j1")
-    assert town.attempts() == ["default/j1/1/m1"]
+    assert town.attempts() == ["j1/1/m1"]
 
     await town.budget("0.09")
     [done] = await town.ended("j1")
 
     assert (done.status, done.partial, done.cost_usd) == ("completed", False, 3 * WORST)
-    assert town.attempts() == [f"default/j1/{step}/m1" for step in (1, 2, 3)]
+    assert town.attempts() == [f"j1/{step}/m1" for step in (1, 2, 3)]
     await town.until_settled()
     assert town.provider.bill.usd == (await town.used()).spent_usd == 3 * WORST
 
@@ -199,7 +206,7 @@ async def test_a_job_above_its_own_cap_still_waits_for_the_tenants(town: Town):
     await town.budget("0.09")
     [done] = await town.ended("j1")
     assert (done.status, done.cost_usd) == ("completed", 3 * WORST)
-    assert town.attempts() == [f"default/j1/{step}/m1" for step in (1, 2, 3)]
+    assert town.attempts() == [f"j1/{step}/m1" for step in (1, 2, 3)]
 
 
 async def test_of_two_budgets_the_tighter_one_ends_each_job(town: Town):

@@ -5,141 +5,60 @@ from __future__ import annotations
 import asyncio
 import base64
 import os
-from dataclasses import dataclass
-from decimal import Decimal
+from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import orjson
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
-from wayline.contracts.jobs import JobView
 from wayline.contracts.knowledge import PIECE_MAX_BYTES, AttachmentList, DescribeAttachments, IndexDocument
-from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.executor.adapters.attachments import Attachments
-from wayline.executor.settings import Settings as ExecutorSettings
-from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.llm import File
 from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator import Asked, Fault, Say, Simulator, rounds
-from wayline.testkit import Platform, until
-from wayline.testkit.media import pdf, png
+from wayline.simulator import Asked
+from wayline.testkit import Platform
+from wayline.testkit.media import png
 from wayline.testkit.office_files import docx, eml
 from wayline.testkit.service_starts import finish_command
 from wayline.testkit.walks import cases
 
+from .conftest import http_with_key
+from .ended_jobs import differences
+from .file_jobs import IMAGE, LOOKS, PDF, SERVICES, FileJobs, file, image, text
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, GPT, OWN, endpoints, put_own
 
-IMAGE, PDF = png(640, 480), pdf("The cat is on page one.", "The dog is on page two.")
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
 COMMAND_WITHIN_S = 60.0
-LOOK = Say(tools=(("get_current_time", {}),))
-SERVICES = ("gateway", "router", "retrieval", "tool_registry")
 
 
-@dataclass
-class FileJobs:
-    """Jobs that are given files: the platform, the simulated providers, and an HTTP client that uploads."""
-
-    platform: Platform
-    simulator: Simulator
-    http: httpx2.AsyncClient
-
-    async def upload(self, document_id: str, name: str, content: bytes) -> dict[str, Any]:
-        """Add a file and wait until it is ready."""
-        response = await self.http.post(
-            "/v1/documents", params={"wait": 20}, data={"document_id": document_id}, files={"file": (name, content)}
-        )
-        if response.status_code == 202:
-            # The first file waits for its reader to be started, on a busy machine for longer than an upload may.
-            return await until(lambda: self._read(document_id), within=60, why=f"{name} is read")
-        assert response.status_code == 200, response.text
-        return response.json()
-
-    async def _read(self, document_id: str) -> dict[str, Any] | None:
-        document = (await self.http.get(f"/v1/documents/{document_id}")).json()
-        return document if document["status"] == "ready" else None
-
-    async def run(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> JobView:
-        await self.submit(job_id, *parts, agent=agent, **options)
-        return await self.platform.wait_for(job_id)
-
-    async def run_from_the_bus(
-        self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any
-    ) -> JobView:
-        """Run a job that only the router looks at before it is accepted."""
-        body = {"agent": agent, "input": [text("What is it?"), *parts], "job_id": job_id, "options": options}
-        await self.platform.publish(body)
-        return await self.platform.wait_for(job_id)
-
-    async def submit(self, job_id: str, *parts: dict[str, Any], agent: str = "looker", **options: Any) -> None:
-        body = {"agent": agent, "input": [text("What is it?"), *parts], "job_id": job_id, "options": options}
-        response = await self.http.post("/v1/jobs", json=body)
-        assert response.status_code == 202, response.text
-
-    async def agent(self, name: str = "looker", **config: Any) -> httpx2.Response:
-        return await self.http.put(
-            f"/v1/agents/{name}", json={"instructions": "Look.", "tools": ["get_current_time"], **config}
-        )
-
-    async def executor(self, **settings: Any) -> None:
-        await self.platform.start("executor", executor=ExecutorSettings(**endpoints(self.simulator), **settings))
-
-    def sent(self, job_id: str) -> list[list[bytes]]:
-        """The images and files in each of a job's requests, as the provider got them."""
-        asked = [each for each in self.simulator.requests if each.attempt.startswith(f"default/{job_id}/")]
-        return [[*files_in(each.body)] for each in asked]
-
-    def billed(self, job_id: str) -> Decimal:
-        charges = (charge for charge in self.simulator.bill.charges if charge.attempt.startswith(f"default/{job_id}/"))
-        return sum((charge.usd for charge in charges), Decimal(0))
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_platform: Platform) -> AsyncIterator[FileJobs]:
+    """All services; the jobs of each test are those of a tenant of its own."""
+    simulator = await module_platform.simulate(LOOKS, models=FACTS)
+    await module_platform.start(*SERVICES, router=RouterSettings(**endpoints(simulator)))
+    shared = FileJobs(module_platform, simulator, await module_platform.http())
+    await shared.executor()
+    yield shared
+    assert await differences(module_platform.bus) == []
 
 
-def text(words: str) -> dict[str, Any]:
-    return {"type": "text", "text": words}
-
-
-def image(document_id: str, **more: Any) -> dict[str, Any]:
-    return {"type": "image", "document_id": document_id, **more}
-
-
-def file(document_id: str, **more: Any) -> dict[str, Any]:
-    return {"type": "file", "document_id": document_id, **more}
-
-
-def files_in(value: Any) -> Any:
-    """What is in a body in base64, whichever wire format has it."""
-    if isinstance(value, dict):
-        for key, held in value.items():
-            if key == "data" or (isinstance(held, str) and held.startswith("data:")):
-                yield base64.b64decode(held.rpartition(",")[2])
-            else:
-                yield from files_in(held)
-    elif isinstance(value, list):
-        for held in value:
-            yield from files_in(held)
-
-
-async def opened(platform: Platform, script: Any) -> FileJobs:
-    simulator = await platform.simulate(script, models=FACTS)
-    await platform.start(*SERVICES, router=RouterSettings(**endpoints(simulator)))
+@pytest_asyncio.fixture(loop_scope="module")
+async def jobs(shared: FileJobs) -> FileJobs:
+    platform = await shared.platform.new_tenant()
     await put_own(platform)
-    jobs = FileJobs(platform, simulator, await platform.http())
+    shared.simulator.play(LOOKS)
+    jobs = FileJobs(platform, shared.simulator, await http_with_key(platform))
     assert (await jobs.agent()).status_code == 200
     return jobs
 
 
-@pytest.fixture
-async def jobs(platform: Platform) -> FileJobs:
-    return await opened(platform, rounds(LOOK, Say(text="A cat and a dog.")))
-
-
 async def test_an_image_and_a_pdf_reach_each_provider_byte_for_byte(jobs: FileJobs):
-    await jobs.executor()
     cat = await jobs.upload("cat", "cat.png", IMAGE)
     story = await jobs.upload("story", "story.pdf", PDF)
     assert (cat["width"], cat["height"], story["pages"]) == (640, 480, 2)
@@ -173,7 +92,6 @@ async def reaches_byte_for_byte(jobs: FileJobs, job_id: str, model: str) -> None
 
 @pytest.mark.parametrize("model", cases([CLAUDE, GPT, OWN]))
 async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_cached(jobs: FileJobs, model: str):
-    await jobs.executor()
     await jobs.upload("story", "story.pdf", PDF)
     await jobs.upload("map", "map.png", IMAGE)
     saved = await jobs.agent("guide", pinned=[file("story"), image("map"), text("The map is of our office.")])
@@ -209,7 +127,6 @@ def conversation(asked: Asked) -> list[dict[str, Any]]:
 
 
 async def test_an_agent_keeps_its_pinned_documents_bytes_as_saved(jobs: FileJobs):
-    await jobs.executor()
     await jobs.upload("map", "map.png", IMAGE)
     await jobs.agent("guide", pinned=[image("map")])
     await jobs.upload("map", "map.png", png(8, 8))
@@ -229,81 +146,19 @@ async def test_an_agent_cannot_pin_what_is_not_there(jobs: FileJobs):
     assert (response.status_code, response.json()["code"]) == (404, "unknown_document")
 
 
-async def test_a_document_changed_after_routing_fails_its_job(
-    jobs: FileJobs,
-):
-    await jobs.upload("cat", "cat.png", IMAGE)
-    await jobs.upload("dog", "dog.png", png(9, 9))
-    for job_id, named in (("j1", "cat"), ("j2", "dog")):
-        await jobs.submit(job_id, image(named), model=CLAUDE)
-        await jobs.platform.wait_until(job_id, lambda job: job.routing.route is not None, "it is routed")
-    await jobs.upload("cat", "cat.png", png(10, 10))
-    assert (await jobs.http.delete("/v1/documents/dog")).status_code == 200
-
-    await jobs.executor()
-    changed, gone = await jobs.platform.wait_for("j1"), await jobs.platform.wait_for("j2")
-
-    assert (changed.status, changed.error.code) == ("failed", "document_changed")
-    assert (gone.status, gone.error.code) == ("failed", "unknown_document")
-    assert (jobs.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
-
-
-async def test_while_retrieval_is_away_jobs_that_name_documents_wait(jobs: FileJobs):
-    await jobs.upload("cat", "cat.png", IMAGE)
-    await jobs.submit("j1", image("cat"), model=CLAUDE)
-    await jobs.platform.wait_until("j1", lambda job: job.routing.route is not None, "it is routed")
-    await jobs.platform.stop("retrieval", 0.1)
-
-    await jobs.executor()
-    await jobs.submit("j2", image("cat"), model=CLAUDE)
-    await jobs.submit("j3", model=CLAUDE)
-    assert (await jobs.platform.wait_for("j3")).status == "completed"
-    assert (await jobs.platform.job("j1")).life.ended is None and await jobs.platform.events("j2") == []
-    await jobs.platform.start("retrieval")
-
-    for job_id in ("j1", "j2"):
-        assert (await jobs.platform.wait_for(job_id)).status == "completed"
-        assert jobs.sent(job_id) == [[IMAGE], [IMAGE]]
-
-
-async def test_while_retrieval_is_away_other_tenants_jobs_run(jobs: FileJobs, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_MAX_S", 0.2)
-    monkeypatch.setattr("wayline.executor.adapters.attachments.AWAY_S", 2.0)
-    await jobs.agent(model=CLAUDE)
-    await jobs.upload("cat", "cat.png", IMAGE)
-    platform, cat = jobs.platform, {"type": "image", "document_id": "cat"}
-    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
-    plain = AgentConfig(model="offline/extractive", tools=())
-    await platform.bus.ask(PutAgent(tenant="acme", name="plain", config=plain), Agent)
-    # The first are queued for the executor, the others wait in the router.
-    for n in range(6):
-        await jobs.submit(f"queued{n}", cat)
-    await platform.wait_until_empty("SUBMIT")
-    await platform.stop("retrieval", 0.1)
-    for n in range(40):
-        await platform.publish({"agent": "looker", "input": [text("What is it?"), cat], "job_id": f"waits{n}"})
-
-    await jobs.executor(interactive_slots=4)
-    await platform.publish({"agent": "plain", "input": "hello", "job_id": "j1"}, tenant="acme")
-
-    assert (await platform.wait_for("j1", tenant="acme")).status == "completed"
-    await platform.start("retrieval")
-    for job in (*(f"queued{n}" for n in range(6)), *(f"waits{n}" for n in range(40))):
-        assert (await platform.wait_for(job, within=60)).status == "completed", job
-
-
 async def test_a_cached_file_is_read_once_and_refused_after_deletion(jobs: FileJobs):
+    tenant = jobs.platform.tenant
     content = png(1_200, 1_200) + bytes(range(256)) * 2_000
     await jobs.upload("cat", "cat.png", content)
-    known = await jobs.platform.bus.ask(DescribeAttachments(tenant="default", document_ids=("cat",)), AttachmentList)
+    known = await jobs.platform.bus.ask(DescribeAttachments(tenant=tenant, document_ids=("cat",)), AttachmentList)
     pieces: list[int] = []
 
     async def hear(message: Any) -> None:
         pieces.append(orjson.loads(message.data)["length"])
 
-    await jobs.platform.bus.nc.subscribe("documents.read.default", cb=hear)
+    await jobs.platform.bus.nc.subscribe(f"documents.read.{tenant}", cb=hear)
     files = Attachments(jobs.platform.bus)
-    read = await asyncio.gather(*(files.of("default", known.attachments) for _ in range(3)))
+    read = await asyncio.gather(*(files.of(tenant, known.attachments) for _ in range(3)))
 
     assert [each["cat"] for each in read] == [File("cat.png", "image/png", base64.b64encode(content).decode())] * 3
     assert len({id(each["cat"].content) for each in read}) == 1
@@ -311,50 +166,12 @@ async def test_a_cached_file_is_read_once_and_refused_after_deletion(jobs: FileJ
     assert pieces == [PIECE_MAX_BYTES] * -(-len(content) // PIECE_MAX_BYTES) + [0, 0]
     assert (await jobs.http.delete("/v1/documents/cat")).status_code == 200
     with pytest.raises(Reject) as gone:
-        await files.of("default", known.attachments)
+        await files.of(tenant, known.attachments)
     assert gone.value.code == "unknown_document"
-    assert await files.of("default", known.attachments, again=True) == read[0], "who has it goes on with it"
-
-
-async def test_an_uncached_file_is_read_again_with_the_same_bytes(jobs: FileJobs):
-    await jobs.executor(files_cached_max_bytes=0)
-    await jobs.upload("cat", "cat.png", IMAGE)
-    await jobs.upload("story", "story.pdf", PDF)
-
-    ended = await jobs.run("j1", image("cat"), file("story"), model=CLAUDE)
-
-    assert (ended.status, jobs.sent("j1")) == ("completed", [[IMAGE, PDF], [IMAGE, PDF]])
-
-
-async def test_calls_with_too_many_file_bytes_wait_for_each_other(platform: Platform):
-    go = asyncio.Event()
-
-    async def script(asked: Asked) -> Say:
-        if [*files_in(asked.body)]:
-            await go.wait()
-        return Say(text="A cat.")
-
-    jobs = await opened(platform, script)
-    await jobs.executor(files_sent_max_bytes=1)
-    await jobs.upload("cat", "cat.png", IMAGE)
-    await jobs.submit("sends", image("cat"), model=CLAUDE)
-    await until(lambda: len(jobs.simulator.requests) == 1, why="one image is on its way")
-    await jobs.submit("waits", image("cat"), model=CLAUDE)
-    await jobs.submit("stops", image("cat"), model=CLAUDE)
-
-    assert (await jobs.run("words", model=CLAUDE)).status == "completed"
-    assert (await jobs.http.post("/v1/jobs/stops/cancel")).status_code == 202
-    assert (await platform.wait_for("stops")).status == "cancelled"
-    assert jobs.sent("waits") == jobs.sent("stops") == []
-    go.set()
-
-    for job_id in ("sends", "waits"):
-        assert (await platform.wait_for(job_id)).status == "completed"
-        assert jobs.sent(job_id) == [[IMAGE]]
+    assert await files.of(tenant, known.attachments, again=True) == read[0], "who has it goes on with it"
 
 
 async def test_the_command_line_uploads_what_a_job_is_given(jobs: FileJobs, tmp_path: Path):
-    await jobs.executor()
     (tmp_path / "cat.png").write_bytes(IMAGE)
     (tmp_path / "broken.png").write_bytes(b"no image")
     (tmp_path / "note.txt").write_text("The cat is called Tom.")
@@ -376,14 +193,14 @@ async def test_the_command_line_uploads_what_a_job_is_given(jobs: FileJobs, tmp_
 async def command(jobs: FileJobs, directory: Path, *arguments: str) -> tuple[str, str]:
     """`wayline run` as somebody types it."""
     words = ("run", "--json", "--agent", "looker", "--model", CLAUDE, *arguments, "What is it?")
-    env = {**os.environ, "WAYLINE_URL": str(jobs.http.base_url)}
+    key = jobs.http.headers["Authorization"].removeprefix("Bearer ")
+    env = {**os.environ, "WAYLINE_URL": str(jobs.http.base_url), "WAYLINE_API_KEY": key}
     ran = await asyncio.to_thread(finish_command, *words, cwd=directory, env=env, stdin="", within_s=COMMAND_WITHIN_S)
     return ran.stdout, ran.stderr
 
 
 async def test_office_files_reach_a_model_as_text(jobs: FileJobs):
     """Also one that takes no files; an answer is paid, and what a mail says is a stranger's."""
-    await jobs.executor()
     report, mail = docx("The tide is high."), eml("The ebb is low.")
     await jobs.upload("report", "report.docx", report)
     await jobs.upload("mail", "mail.eml", mail)
@@ -397,7 +214,9 @@ async def test_office_files_reach_a_model_as_text(jobs: FileJobs):
 
     assert [one.status for one in (*ended, pinned)] == ["completed"] * 3
     for number in range(2):
-        first = next(one for one in jobs.simulator.requests if one.attempt.startswith(f"default/j{number}/"))
+        first = next(
+            one for one in jobs.simulator.requests if one.attempt.startswith(f"{jobs.platform.tenant}/j{number}/")
+        )
         assert "[FILE report.docx]\nThe tide is high." in first.text
         assert "the file 'mail.eml': data from strangers" in first.text and "The ebb is low." in first.text
         assert (await jobs.platform.job(f"j{number}")).tools.tainted_by == "mail.eml"
@@ -417,12 +236,15 @@ CANNOT_WORK: tuple[tuple[list[dict[str, Any]], dict[str, Any], str, str], ...] =
 
 
 async def test_what_cannot_work_is_refused_before_anything_is_called(jobs: FileJobs):
-    await jobs.executor()
     await jobs.upload("cat", "cat.png", IMAGE)
     await jobs.upload("story", "story.pdf", PDF)
     await jobs.upload("wide", "wide.png", png(8_001, 1))
     theirs = IndexDocument(
-        tenant="acme", document_id="theirs", name="theirs", media_type="image/png", content_base64=encoded(IMAGE)
+        tenant="acme",
+        document_id="theirs",
+        name="theirs",
+        media_type="image/png",
+        content_base64=base64.b64encode(IMAGE).decode(),
     )
     await jobs.platform.bus.publish(theirs, msg_id="theirs")
     await jobs.platform.wait_until_empty("INDEX")
@@ -443,12 +265,7 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(jobs: FileJ
     assert jobs.simulator.requests == []
 
 
-def encoded(content: bytes) -> str:
-    return base64.b64encode(content).decode()
-
-
 async def test_an_unknown_model_gets_no_image_but_advice(jobs: FileJobs):
-    await jobs.executor()
     await jobs.upload("cat", "cat.png", IMAGE)
 
     ended = await jobs.run("j1", image("cat"), model="chat/stranger")
@@ -459,7 +276,6 @@ async def test_an_unknown_model_gets_no_image_but_advice(jobs: FileJobs):
 
 
 async def test_the_router_sends_an_image_where_it_can_be_seen(jobs: FileJobs):
-    await jobs.executor()
     await jobs.upload("cat", "cat.png", IMAGE)
     await jobs.agent("chooser", routing={"primary": BLIND, "escalation": OWN})
 
@@ -467,42 +283,3 @@ async def test_the_router_sends_an_image_where_it_can_be_seen(jobs: FileJobs):
 
     assert (ended.status, ended.route.name) == ("completed", OWN)
     assert "no model for" in ended.route.reason and "with images" in ended.route.reason
-
-
-async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platform, tmp_path: Path):
-    def script(asked: Asked) -> Say:
-        # The first answer never ends: its executor is killed in it.
-        return Say(text="A dog.", fault=Fault(hold=asyncio.Event())) if asked.attempt.endswith("/m1") else Say("A cat.")
-
-    jobs = await opened(platform, script)
-    await jobs.upload("cat", "cat.png", IMAGE)
-    fleet = await platform.make_fleet(tmp_path)
-    fleet.set("executor", ANTHROPIC_BASE_URL=jobs.simulator.url)
-    doomed = await fleet.start("executor")
-    await jobs.submit("j1", image("cat"), model=CLAUDE)
-    await until(lambda: len(jobs.simulator.requests) == 1, within=20, why="the model is asked")
-    doomed.kill()
-    await fleet.start("executor")
-    ended = await platform.wait_for("j1", within=40)
-
-    assert (ended.status, ended.answer) == ("completed", "A cat.")
-    assert jobs.sent("j1") == [[IMAGE], [IMAGE]]
-
-
-async def test_the_offline_model_refuses_an_image_and_searches_a_pdf(platform: Platform):
-    await platform.start(*SERVICES, "executor", gateway=GatewaySettings(http_port=0))
-    async with (
-        Simulator() as simulator,
-        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{platform.http_port}", timeout=60) as http,
-    ):
-        jobs = FileJobs(platform, simulator, http)
-        await jobs.upload("cat", "cat.png", IMAGE)
-        await jobs.upload("story", "story.pdf", PDF)
-
-        seen = await jobs.run_from_the_bus("j1", image("cat"), agent="assistant")
-        await jobs.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
-        read = await jobs.platform.wait_for("j2")
-
-    assert (seen.status, seen.error.code) == ("failed", "model_unfit")
-    assert "offline/extractive cannot take this job: it takes no images, and cat.png is one" in seen.error.message
-    assert read.status == "completed" and "The dog is on page two." in (read.answer or "")

@@ -6,11 +6,14 @@ again: what this version recorded, every later one has to replay.
 
 import asyncio
 import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.agents import Routing
@@ -21,12 +24,15 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.journal import read_export, read_exported_history
 from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator import Fault, Say, Simulator
+from wayline.simulator import Fault, Say, Script, Simulator, by_rules
 from wayline.testkit import Platform
 from wayline.testkit.effects_server import EffectsServer
 
 from .conftest import until_listed, with_tools
+from .ended_jobs import differences
 from .test_approvals import waiting
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 GOLDEN = Path(__file__).parents[2] / "unit" / "executor" / "replay" / "golden"
 WRITE = bool(os.environ.get("WAYLINE_WRITE_GOLDEN"))
@@ -81,6 +87,31 @@ len(found)
 """
 
 
+@dataclass
+class Stage:
+    """Services for the tests that neither stop one nor change what a model is or whether it is there."""
+
+    platform: Platform
+    effects: EffectsServer
+    simulator: Simulator
+
+    def play(self, script: Script) -> Platform:
+        """Have the models follow a script; nothing was asked and nothing has acted before."""
+        self.simulator.play(script)
+        self.effects.forget()
+        return self.platform
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    effects = EffectsServer(tmp_path_factory.mktemp("effects") / "effects.txt")
+    simulator = await start(module_platform, effects, by_rules)
+    await until_listed(module_platform, PAY)
+    yield Stage(module_platform, effects, simulator)
+    assert await differences(module_platform.bus) == []
+    effects.kill()
+
+
 async def start(platform: Platform, effects: EffectsServer, script: Any) -> Simulator:
     """Start services whose models the simulator plays and whose tools are counted effects."""
     await effects.start()
@@ -107,8 +138,8 @@ async def replay_export(platform: Platform, job_id: str, name: str | None = None
 
 
 @pytest.mark.parametrize("name", ["tools", "corrected", "partial", "search"])
-async def test_a_job_replays_as_it_ran(platform: Platform, effects: EffectsServer, name):
-    await start(platform, effects, SCRIPTS.get(name, three_lookups))
+async def test_a_job_replays_as_it_ran(stage: Stage, name):
+    platform = stage.play(SCRIPTS.get(name, three_lookups))
     schema = SCHEMA if name == "corrected" else None
     tools = {"always": ["effects__look_*"], "deferred": ["effects__*"]} if name == "search" else ("effects__*",)
     await platform.put_agent("golden", tools=tools, output_schema=schema, instructions="Look, then answer.")
@@ -121,14 +152,14 @@ async def test_a_job_replays_as_it_ran(platform: Platform, effects: EffectsServe
     assert (await replay_export(platform, name)).divergence is None
 
 
-async def test_a_sessions_second_turn_replays_with_its_history(platform: Platform, effects: EffectsServer):
+async def test_a_sessions_second_turn_replays_with_its_history(stage: Stage):
     def looks(asked) -> Say:
         return Say(text="It is there.", thinking="Found.") if asked.results else Say(tools=((LOOK, {"query": "a"}),))
 
-    await start(platform, effects, looks)
+    platform = stage.play(looks)
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
     for job_id in ("first", "session"):
-        await platform.publish({"agent": "golden", "input": "Is it there?", "job_id": job_id, "session_id": "s"})
+        await platform.publish({"agent": "golden", "input": "Is it there?", "job_id": job_id, "session_id": "twice"})
         assert (await platform.wait_for(job_id)).status == "completed"
 
     replayed = await replay_export(platform, "session")
@@ -136,14 +167,14 @@ async def test_a_sessions_second_turn_replays_with_its_history(platform: Platfor
     assert (replayed.divergence, replayed.is_history_compared) == (None, True)
 
 
-async def test_a_parent_and_its_child_replay_as_they_ran(platform: Platform, effects: EffectsServer):
+async def test_a_parent_and_its_child_replay_as_they_ran(stage: Stage):
     def boss(asked) -> Say:
         if asked.text.startswith("The part"):
             return Say(text="42") if asked.results else Say(tools=((LOOK, {"query": "a"}),))
         task = (RUN_AGENT, {"agent": "worker", "input": "The part"})
         return Say(text="It is 42.") if asked.results else Say(tools=(task,))
 
-    await start(platform, effects, boss)
+    platform = stage.play(boss)
     await platform.put_agent("worker", tools=("effects__*",), description="Works.", instructions="Work.")
     await platform.put_agent("golden", tools=(), agents=("worker",), instructions="Have it done.")
     await platform.submit("parent", "The whole", agent="golden")
@@ -154,38 +185,36 @@ async def test_a_parent_and_its_child_replay_as_they_ran(platform: Platform, eff
     assert (await replay_export(platform, parent.children[0].job_id, "child")).divergence is None
 
 
-async def test_a_job_that_ran_a_program_replays_as_it_ran(platform: Platform, effects: EffectsServer):
+async def test_a_job_that_ran_a_program_replays_as_it_ran(stage: Stage):
     def coder(asked) -> Say:
         return Say(text="Both are there.") if asked.results else Say(tools=((RUN_CODE, {"code": PROGRAM}),))
 
-    await start(platform, effects, coder)
-    await until_listed(platform, PAY)
+    platform = stage.play(coder)
     await platform.put_agent("golden", tools=("effects__*",), code=True, instructions="Look, then answer.")
     await platform.submit("code", "Are a and b there?", agent="golden")
     assert (await platform.wait_for("code")).status == "completed"
-    assert effects.count("put_idempotent") == 1
+    assert stage.effects.count("put_idempotent") == 1
 
     assert (await replay_export(platform, "code")).divergence is None
 
 
-async def test_a_job_whose_call_was_approved_replays_as_it_ran(platform: Platform, effects: EffectsServer):
+async def test_a_job_whose_call_was_approved_replays_as_it_ran(stage: Stage):
     def pays(asked) -> Say:
         calls = ((LOOK, {"query": "a"}), (PAY, {"amount": 7}))
         return Say(text="It is paid.") if asked.results else Say(text="I pay.", tools=calls)
 
-    await start(platform, effects, pays)
-    await until_listed(platform, PAY)
+    platform = stage.play(pays)
     await platform.put_agent("golden", tools=("effects__*",), ask_tools={PAY: "always"}, instructions="Pay.")
     await platform.submit("approval", "Pay 7.", agent="golden")
     [asked] = await waiting(platform, "approval")
     await platform.decide("approval", asked.approval_id, by="ann")
     assert (await platform.wait_for("approval")).status == "completed"
-    assert effects.count("pay_once") == 1
+    assert stage.effects.count("pay_once") == 1
 
     assert (await replay_export(platform, "approval")).divergence is None
 
 
-async def test_a_job_that_was_steered_replays_as_it_ran(platform: Platform, effects: EffectsServer):
+async def test_a_job_that_was_steered_replays_as_it_ran(stage: Stage):
     begun, told = asyncio.Event(), asyncio.Event()
 
     async def slowly(asked) -> Say:
@@ -195,9 +224,9 @@ async def test_a_job_that_was_steered_replays_as_it_ran(platform: Platform, effe
             return Say(tools=((LOOK, {"query": "a"}),))
         return Say(text="a and b are there.")
 
-    await start(platform, effects, slowly)
+    platform = stage.play(slowly)
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
-    body = {"agent": "golden", "session_id": "s"}
+    body = {"agent": "golden", "session_id": "steered"}
     await platform.publish({**body, "input": "Is a there?", "job_id": "steered"})
     await begun.wait()
     await platform.publish({**body, "input": "And b?", "job_id": "more", "options": {"when_busy": "steer"}})
@@ -218,8 +247,8 @@ def looks_once(asked) -> Say:
     return Say(text="It is there.") if asked.results else Say(tools=((LOOK, {"query": "a"}),))
 
 
-async def test_a_job_that_ran_in_a_circle_replays_as_it_ran(platform: Platform, effects: EffectsServer):
-    await start(platform, effects, lambda _: Say(tools=((LOOK, {"query": "a"}),)))
+async def test_a_job_that_ran_in_a_circle_replays_as_it_ran(stage: Stage):
+    platform = stage.play(lambda _: Say(tools=((LOOK, {"query": "a"}),)))
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
     await platform.submit("loop", "Is a there?", agent="golden", max_steps=10)
     ended = await platform.wait_for("loop")
@@ -230,12 +259,11 @@ async def test_a_job_that_ran_in_a_circle_replays_as_it_ran(platform: Platform, 
     assert (await replay_export(platform, "loop")).divergence is None
 
 
-async def test_an_answer_sent_back_for_its_required_tools_replays(platform: Platform, effects: EffectsServer):
+async def test_an_answer_sent_back_for_its_required_tools_replays(stage: Stage):
     def hasty(asked) -> Say:
         return Say(text="It is there.") if len(asked.turns) == 1 else looks_once(asked)
 
-    await start(platform, effects, hasty)
-    await until_listed(platform, LOOK)
+    platform = stage.play(hasty)
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")
     await platform.submit("required", "Is a there?", agent="golden", required_tools=[LOOK])
     assert (await platform.wait_for("required")).steps == 3
@@ -246,6 +274,7 @@ async def test_an_answer_sent_back_for_its_required_tools_replays(platform: Plat
     assert (await replay_export(platform, "required")).divergence is None
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_job_that_went_on_with_another_model_replays(platform: Platform, effects: EffectsServer):
     simulator = await start(platform, effects, looks_once)
     simulator.faults = lambda asked: Fault(error="spend_cap") if "opus" in asked.model and asked.results else Fault()
@@ -258,12 +287,11 @@ async def test_a_job_that_went_on_with_another_model_replays(platform: Platform,
     assert (await replay_export(platform, "rerouted")).divergence is None
 
 
-async def test_a_program_that_waited_for_an_approval_replays(platform: Platform, effects: EffectsServer):
+async def test_a_program_that_waited_for_an_approval_replays(stage: Stage):
     def coder(asked) -> Say:
         return Say(text="It is paid.") if asked.results else Say(tools=((RUN_CODE, {"code": PAYING_PROGRAM}),))
 
-    await start(platform, effects, coder)
-    await until_listed(platform, PAY)
+    platform = stage.play(coder)
     agent = {"tools": ("effects__*",), "code": True, "ask_tools": {PAY: "always"}, "instructions": "Pay."}
     await platform.put_agent("golden", **agent)
     await platform.submit("suspended", "Pay 7.", agent="golden")
@@ -275,6 +303,7 @@ async def test_a_program_that_waited_for_an_approval_replays(platform: Platform,
     assert (await replay_export(platform, "suspended")).divergence is None
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_session_that_was_compacted_replays(platform: Platform, effects: EffectsServer):
     def talks(asked) -> Say:
         return Say(text="They talked of the tide.") if aside(asked) else Say(text="The tide comes in. " * 100)
@@ -298,6 +327,7 @@ async def test_a_session_that_was_compacted_replays(platform: Platform, effects:
     assert (replayed.divergence, replayed.is_history_compared) == (None, True)
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_session_whose_history_is_lost_replays(platform: Platform, effects: EffectsServer):
     simulator = await start(platform, effects, looks_once)
     await platform.put_agent("golden", tools=("effects__*",), instructions="Look, then answer.")

@@ -102,6 +102,12 @@ class Simulator:
     async def __aexit__(self, *_: object) -> None:
         await self._runner.cleanup()
 
+    def play(self, script: Script, *, faults: Faults = no_faults) -> None:
+        """Answer by another script from now on; what was asked and charged before is forgotten, not what is cached."""
+        self.script, self.faults = script, faults
+        self.requests.clear()
+        self.bill = Bill()
+
     @property
     def url(self) -> str:
         """Return Anthropic's base URL; OpenAI's and that of compatible endpoints is `openai_url`."""
