@@ -36,12 +36,12 @@ async def index_document(
     platform: Platform, document_id: str, name: str, text: str, *, status: str = "ready"
 ) -> Document:
     """Index a document and wait until it can be found, or until it has failed where a test expects that."""
-    document = IndexDocument(tenant="default", document_id=document_id, name=name, text=text)
-    await platform.bus.publish(document, msg_id=document_id)
+    document = IndexDocument(tenant=platform.tenant, document_id=document_id, name=name, text=text)
+    await platform.bus.publish(document, msg_id=f"{platform.tenant}-{document_id}")
 
     async def indexed() -> Document | None:
         try:
-            stored = await platform.bus.ask(GetDocument(tenant="default", document_id=document_id), Document)
+            stored = await platform.bus.ask(GetDocument(tenant=platform.tenant, document_id=document_id), Document)
         except WaylineError:
             return None
         return stored if stored.status in ("ready", "failed") else None

@@ -1,13 +1,12 @@
-"""Schedules through whole services: each moment is one job, by the plan that stands, under its tenant's rules."""
+"""Schedules through whole services, under their tenants' rules; their moments are in test_firings.py."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
-from wayline.contracts import ids
 from wayline.contracts.agents import DeleteAgent, Deleted
 from wayline.contracts.budgets import Budget, BudgetConfig, PutBudget
 from wayline.contracts.errors import Refused
@@ -15,83 +14,38 @@ from wayline.contracts.events import JobSubmitted
 from wayline.contracts.jobs import FiredBy
 from wayline.contracts.schedules import (
     DeleteSchedule,
-    EnableSchedule,
     Firing,
-    GetSchedule,
     ListSchedules,
-    PutSchedule,
     RunSchedule,
-    Schedule,
-    ScheduleConfig,
     ScheduleDeleted,
     ScheduleList,
 )
-from wayline.contracts.tenants import CreateTenant, DisableTenant, EnableTenant, Tenant
+from wayline.contracts.tenants import DisableTenant, EnableTenant, Tenant
 from wayline.gateway.adapters.keys import create_key
 from wayline.journal import JobLog
-from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator.chat_server import ChatServer, Say
-from wayline.testkit import Platform, until
+from wayline.testkit import Platform
 
-JOB = {"agent": "assistant", "input": "What is new?"}
-OFTEN = RouterSettings(schedules_every_s=0.02, schedules_max=3)
-HOURLY = f"{(datetime.now(UTC).minute + 30) % 60} * * * *"
-"""Of itself it never fires while a test runs."""
+from .conftest import http_with_key
+from .firings import HOURLY, JOB, OFTEN, fired, get, make_due, put
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
-async def put(platform: Platform, name: str, *, tenant: str = "default", job: Any = None, **fields: Any) -> Schedule:
-    config = ScheduleConfig.model_validate({"job": {**JOB, **(job or {})}, **fields})
-    return await platform.bus.ask(PutSchedule(tenant=tenant, name=name, config=config), Schedule)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_platform: Platform) -> Platform:
+    """A router that fires soon, and a gateway; without an executor no job ends."""
+    router = OFTEN.model_copy(update={"anthropic_base_url": "http://127.0.0.1:9"})
+    await module_platform.start("router", "gateway", router=router)
+    return module_platform
 
 
-async def get(platform: Platform, name: str, *, tenant: str = "default") -> Schedule:
-    return await platform.bus.ask(GetSchedule(tenant=tenant, name=name), Schedule)
-
-
-def soon(seconds: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()
-
-
-async def make_due(platform: Platform, name: str, *, ago: str = "0 s") -> None:
-    """Move a schedule's plan, as if its moment had come so long ago."""
-    async with platform.superuser() as conn:
-        await conn.execute(
-            "UPDATE router.schedules SET next_at = now() - $1::text::interval WHERE name = $2", ago, name
-        )
-
-
-async def fired(platform: Platform, name: str, *, times: int = 1, tenant: str = "default") -> list[Firing]:
-    """Wait until a schedule has decided so many moments, and return them, newest first."""
-
-    async def enough() -> list[Firing]:
-        firings = (await get(platform, name, tenant=tenant)).firings
-        return [*firings] if len(firings) >= times else []
-
-    return await until(enough, why=f"{name} has fired")
-
-
-async def test_a_moment_becomes_one_job_that_names_its_schedule(platform: Platform):
-    await platform.start("router", "executor", "tool_registry", router=OFTEN)
-    saved = await put(platform, "once", at=soon(1.5), job={"session_id": "s1", "options": {"max_steps": 3}})
-
-    [firing] = await fired(platform, "once")
-    assert firing.job_id is not None
-    job = await platform.wait_for(firing.job_id)
-    [submitted] = await platform.events_of(firing.job_id, JobSubmitted)
-    after = await get(platform, "once")
-
-    assert saved.next_at is not None
-    assert job.schedule == FiredBy(schedule="once", version=1, due_at=saved.next_at)
-    assert (submitted.job.input, submitted.job.session_id, submitted.job.options.max_steps) == ("What is new?", "s1", 3)
-    assert (after.next_at, after.next_firings) == (None, ())
-    assert (after.firings[0].outcome, after.firings[0].status) == ("fired", job.status)
-    assert job.trace_id == ids.trace_id("default", firing.job_id)
-    assert submitted.caller is not None
-    assert submitted.caller.split("-")[1] != job.trace_id
+@pytest_asyncio.fixture(loop_scope="module")
+async def platform(services: Platform) -> Platform:
+    """The services as a tenant of the test's own sees them."""
+    return await services.new_tenant()
 
 
 async def test_all_jobs_of_a_version_are_linked_to_one_span(platform: Platform):
-    await platform.start("router", router=OFTEN)
     await put(platform, "hourly", cron=HOURLY)
     await make_due(platform, "hourly")
     await fired(platform, "hourly")
@@ -109,106 +63,10 @@ async def test_all_jobs_of_a_version_are_linked_to_one_span(platform: Platform):
     assert [one.version for one in firings] == [1, 1, 2]
 
 
-async def test_three_routers_fire_every_moment_once(platform: Platform):
-    for _ in range(3):
-        await platform.start("router", router=OFTEN)
-    for number in range(3):
-        await put(platform, f"s{number}", cron=HOURLY)
-    for lap in range(5):
-        for number in range(3):
-            await make_due(platform, f"s{number}", ago=f"{lap * 100 + number} ms")
-        for number in range(3):
-            await fired(platform, f"s{number}", times=lap + 1)
-    await platform.wait_until_empty("SUBMIT")
-
-    firings = [one for number in range(3) for one in await fired(platform, f"s{number}", times=5)]
-    assert len({one.job_id for one in firings}) == len(firings) == 15
-    assert (await platform.bus.js.stream_info("RUN")).state.messages == 15
-    assert await platform.dead_letters() == []
-
-
-async def test_a_changed_schedule_does_not_fire_by_its_old_plan(platform: Platform):
-    await platform.start("router")
-    await put(platform, "before", cron=HOURLY)
-    await platform.stop("router")
-    await make_due(platform, "before")
-    await platform.start("router", router=RouterSettings(schedules_every_s=3_600))
-    # From here on this router answers only: it has looked, and looks again in an hour.
-    await fired(platform, "before")
-    for name in ("changed", "deleted", "renewed", "disabled"):
-        await put(platform, name, at=soon(3_600))
-        await make_due(platform, name)
-    changed = await put(platform, "changed", cron=HOURLY)
-    for name in ("deleted", "renewed"):
-        await platform.bus.ask(DeleteSchedule(tenant="default", name=name), ScheduleDeleted)
-    renewed = await put(platform, "renewed", at=soon(3_600))
-    disabled = await platform.bus.ask(EnableSchedule(tenant="default", name="disabled", enabled=False), Schedule)
-    await put(platform, "witness", cron=HOURLY)
-    await make_due(platform, "witness")
-
-    await platform.start("router", router=OFTEN)
-    await fired(platform, "witness")
-
-    assert (changed.version, renewed.version, disabled.next_at) == (2, 1, None)
-    listed = await platform.bus.ask(ListSchedules(tenant="default"), ScheduleList)
-    fires = {one.name: len(one.firings) for one in listed.schedules}
-    assert fires == {"before": 1, "changed": 0, "disabled": 0, "renewed": 0, "witness": 1}
-
-
-async def test_a_schedule_that_was_away_fires_once_for_the_newest_moment(platform: Platform):
-    await platform.start("router", router=OFTEN)
-    await put(platform, "late", cron=HOURLY)
-    await put(platform, "strict", cron="* * * * *", missed="skip")
-    await platform.stop("router")
-    await make_due(platform, "late", ago="5 hours")
-    await make_due(platform, "strict", ago="3 days")
-
-    await platform.start("router", router=OFTEN)
-    [late], [strict] = await fired(platform, "late"), await fired(platform, "strict")
-    await platform.wait_until_empty("SUBMIT")
-
-    [submitted] = await platform.events_of(str(late.job_id), JobSubmitted)
-    assert submitted.schedule is not None
-    assert submitted.schedule.missed == late.missed >= 4
-    assert late.due_at > datetime.now(UTC) - timedelta(hours=1, minutes=1)
-    # Its newest moment is less than a minute old: it was not missed.
-    assert (strict.outcome, strict.missed > 1_000) == ("fired", True)
-
-
-async def test_a_moment_that_is_too_old_is_skipped_and_says_so(platform: Platform):
-    await platform.start("router", router=RouterSettings(schedules_every_s=0.02, schedules_missed_max_s=60))
-    await put(platform, "old", at=soon(3_600))
-    await make_due(platform, "old", ago="2 hours")
-
-    [skipped] = await fired(platform, "old")
-
-    assert (skipped.outcome, skipped.job_id) == ("skipped", None)
-    assert "missed by 2:00:00" in skipped.reason
-    assert await platform.count("EVENTS") == 0
-
-
-async def test_a_firing_is_skipped_while_the_job_before_runs(platform: Platform):
-    # No executor runs: a job that was submitted does not end.
-    await platform.start("router", router=OFTEN)
-    await put(platform, "slow", cron=HOURLY, overlap="skip")
-    await make_due(platform, "slow", ago="2 s")
-    [first] = await fired(platform, "slow")
-    await make_due(platform, "slow", ago="1 s")
-    second, _ = await fired(platform, "slow", times=2)
-    await platform.start("executor", "tool_registry")
-    await platform.wait_for(str(first.job_id))
-    await make_due(platform, "slow")
-    third, *_ = await fired(platform, "slow", times=3)
-
-    assert (second.outcome, second.reason) == ("skipped", f"job {first.job_id!r} of the firing before has not ended")
-    assert third.outcome == "fired"
-
-
 async def test_a_run_by_hand_is_one_job_and_keeps_the_plan(platform: Platform):
-    await platform.start("router", router=OFTEN)
     saved = await put(platform, "hourly", cron=HOURLY, enabled=False)
     first, again, other = [
-        await platform.bus.ask(RunSchedule(tenant="default", name="hourly", run_id=run_id), Firing)
+        await platform.bus.ask(RunSchedule(tenant=platform.tenant, name="hourly", run_id=run_id), Firing)
         for run_id in ("r1", "r1", "r2")
     ]
     await platform.wait_until_empty("SUBMIT")
@@ -221,10 +79,9 @@ async def test_a_run_by_hand_is_one_job_and_keeps_the_plan(platform: Platform):
 
 
 async def test_a_refused_firing_is_told_by_its_schedule(platform: Platform):
-    await platform.start("router", router=OFTEN)
     await platform.put_agent("gone")
     await put(platform, "agentless", cron=HOURLY, job={"agent": "gone"})
-    await platform.bus.ask(DeleteAgent(tenant="default", name="gone"), Deleted)
+    await platform.bus.ask(DeleteAgent(tenant=platform.tenant, name="gone"), Deleted)
     await make_due(platform, "agentless")
     await fired(platform, "agentless")
     await platform.wait_until_empty("SUBMIT")
@@ -233,7 +90,8 @@ async def test_a_refused_firing_is_told_by_its_schedule(platform: Platform):
 
     assert refused.outcome == "refused"
     assert refused.reason.startswith("unknown_agent: no agent 'gone'")
-    assert [letter["Wayline-Dead-Code"] for letter in await platform.dead_letters()] == ["unknown_agent"]
+    letters = [one for one in await platform.dead_letters() if one["Wayline-Tenant"] == platform.tenant]
+    assert [letter["Wayline-Dead-Code"] for letter in letters] == ["unknown_agent"]
     [submitted, failed] = await platform.events(str(refused.job_id))
     assert isinstance(submitted, JobSubmitted)
     assert submitted.schedule is not None
@@ -241,18 +99,15 @@ async def test_a_refused_firing_is_told_by_its_schedule(platform: Platform):
 
 
 async def test_a_tenants_budget_refuses_a_scheduled_job(platform: Platform):
-    async with ChatServer(lambda _: Say(text="Yes.")) as chat:
-        router = RouterSettings(anthropic_base_url=chat.url, schedules_every_s=0.02)
-        await platform.start("router", router=router)
-        await platform.put_agent("dear", model="anthropic/claude-sonnet-5-5")
-        await put(platform, "poor", cron=HOURLY, job={"agent": "dear"})
-        empty = BudgetConfig.model_validate({"limit_usd": "0", "window": "month"})
-        await platform.bus.ask(PutBudget(tenant="default", name="month", config=empty), Budget)
-        await make_due(platform, "poor")
-        await fired(platform, "poor")
-        await platform.wait_until_empty("SUBMIT")
+    await platform.put_agent("dear", model="anthropic/claude-sonnet-5-5")
+    await put(platform, "poor", cron=HOURLY, job={"agent": "dear"})
+    empty = BudgetConfig.model_validate({"limit_usd": "0", "window": "month"})
+    await platform.bus.ask(PutBudget(tenant=platform.tenant, name="month", config=empty), Budget)
+    await make_due(platform, "poor")
+    await fired(platform, "poor")
+    await platform.wait_until_empty("SUBMIT")
 
-        [firing] = (await get(platform, "poor")).firings
+    [firing] = (await get(platform, "poor")).firings
 
     assert (firing.outcome, firing.status) == ("fired", "failed")
     assert firing.error is not None
@@ -260,56 +115,52 @@ async def test_a_tenants_budget_refuses_a_scheduled_job(platform: Platform):
 
 
 async def test_a_disabled_tenants_schedules_wait_until_it_is_enabled(platform: Platform):
-    await platform.start("router", router=OFTEN)
-    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
-    await put(platform, "theirs", tenant="acme", cron=HOURLY)
-    await platform.bus.ask(DisableTenant(tenant="acme"), Tenant)
-    await make_due(platform, "theirs")
+    other = await platform.new_tenant()
+    await put(other, "theirs", cron=HOURLY)
+    await platform.bus.ask(DisableTenant(tenant=other.tenant), Tenant)
+    await make_due(other, "theirs")
     await put(platform, "ours", cron=HOURLY)
     await make_due(platform, "ours")
     await fired(platform, "ours")
-    waiting = await get(platform, "theirs", tenant="acme")
-    await platform.bus.ask(EnableTenant(tenant="acme"), Tenant)
+    waiting = await get(other, "theirs")
+    await platform.bus.ask(EnableTenant(tenant=other.tenant), Tenant)
 
-    [firing] = await fired(platform, "theirs", tenant="acme")
+    [firing] = await fired(other, "theirs")
 
     assert waiting.firings == ()
     assert firing.outcome == "fired"
 
 
 async def test_another_tenants_schedule_is_not_found_or_changed(platform: Platform):
-    await platform.start("router", router=OFTEN)
-    await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
+    other = await platform.new_tenant()
     mine = await put(platform, "same", cron=HOURLY)
-    theirs = await put(platform, "same", tenant="acme", cron="0 7 * * *")
+    theirs = await put(other, "same", cron="0 7 * * *")
 
     await put(platform, "only-mine", cron=HOURLY)
 
     with pytest.raises(Refused, match="no schedule 'only-mine'"):
-        await get(platform, "only-mine", tenant="acme")
+        await get(other, "only-mine")
     with pytest.raises(Refused, match="no schedule 'only-mine'"):
-        await platform.bus.ask(RunSchedule(tenant="acme", name="only-mine", run_id="r1"), Firing)
-    await platform.bus.ask(DeleteSchedule(tenant="acme", name="same"), ScheduleDeleted)
+        await platform.bus.ask(RunSchedule(tenant=other.tenant, name="only-mine", run_id="r1"), Firing)
+    await platform.bus.ask(DeleteSchedule(tenant=other.tenant, name="same"), ScheduleDeleted)
 
     assert (mine.cron, theirs.cron) == (HOURLY, "0 7 * * *")
     assert await get(platform, "same") == mine
-    assert (await platform.bus.ask(ListSchedules(tenant="acme"), ScheduleList)).schedules == ()
+    assert (await platform.bus.ask(ListSchedules(tenant=other.tenant), ScheduleList)).schedules == ()
 
 
-async def test_a_client_cannot_pass_a_job_off_as_a_schedules(platform: Platform):
-    await platform.start("router", router=OFTEN)
-    await put(platform, "hourly", cron=HOURLY)
+async def test_a_client_cannot_pass_a_job_off_as_a_schedules(services: Platform):
+    await put(services, "hourly", cron=HOURLY)
 
-    await platform.publish({**JOB, "job_id": "j1"}, headers={"Wayline-Schedule-Name": "hourly"})
-    await platform.wait_until_empty("SUBMIT")
+    await services.publish({**JOB, "job_id": "j1"}, headers={"Wayline-Schedule-Name": "hourly"})
+    await services.wait_until_empty("SUBMIT")
 
-    [submitted] = await platform.events_of("j1", JobSubmitted)
+    [submitted] = await services.events_of("j1", JobSubmitted)
     assert submitted.schedule is None
-    assert (await get(platform, "hourly")).firings == ()
+    assert (await get(services, "hourly")).firings == ()
 
 
 async def test_a_tenant_has_no_more_schedules_than_its_limit(platform: Platform):
-    await platform.start("router", router=OFTEN)
     for number in range(3):
         await put(platform, f"s{number}", cron=HOURLY)
 
@@ -323,21 +174,19 @@ async def test_a_tenant_has_no_more_schedules_than_its_limit(platform: Platform)
 
 
 async def test_a_large_input_is_submitted_whole_at_each_firing(platform: Platform):
-    await platform.start("router", router=OFTEN)
     text = "word \x00 " * 9_000
     await put(platform, "large", cron=HOURLY, job={"input": text})
     await make_due(platform, "large")
     [firing] = await fired(platform, "large")
     await platform.wait_until_empty("SUBMIT")
 
-    assert await JobLog(platform.bus, "default", str(firing.job_id)).last() is not None
+    assert await JobLog(platform.bus, platform.tenant, str(firing.job_id)).last() is not None
     [submitted] = await platform.events_of(str(firing.job_id), JobSubmitted)
     assert submitted.job.input == text
 
 
 async def test_a_schedule_over_http_from_its_creation_to_its_end(platform: Platform):
-    await platform.start("router", "gateway", router=OFTEN)
-    http = await platform.http()
+    http = await http_with_key(platform)
     body = {"cron": "0 7 * * MON-FRI", "timezone": "Europe/Berlin", "job": JOB}
 
     created = await http.post("/v1/schedules/morning", json=body)
@@ -384,8 +233,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 async def test_what_cannot_be_kept_is_a_problem_that_helps(platform: Platform):
-    await platform.start("router", "gateway", router=RouterSettings(schedules_every_s=3_600))
-    http = await platform.http()
+    http = await http_with_key(platform)
 
     for change, code in WRONG:
         refused = await http.put("/v1/schedules/s1", json={"cron": HOURLY, "job": JOB, **change})
@@ -396,13 +244,12 @@ async def test_what_cannot_be_kept_is_a_problem_that_helps(platform: Platform):
 
 
 async def test_a_key_that_may_write_runs_schedules_and_changes_none(platform: Platform):
-    await platform.start("router", "gateway", router=OFTEN)
     store = await platform.store("gateway")
     keys = {
-        scope: {"Authorization": f"Bearer {await create_key(store, 'default', scope, scopes=('read', scope))}"}
+        scope: {"Authorization": f"Bearer {await create_key(store, platform.tenant, scope, scopes=('read', scope))}"}
         for scope in ("read", "write", "admin")
     }
-    http = await platform.http()
+    http = await http_with_key(platform)
     body = {"cron": HOURLY, "job": JOB}
 
     put = [(await http.put("/v1/schedules/s1", json=body, headers=key)).status_code for key in keys.values()]
@@ -412,30 +259,3 @@ async def test_a_key_that_may_write_runs_schedules_and_changes_none(platform: Pl
     gone = [(await http.delete("/v1/schedules/s1", headers=key)).status_code for key in keys.values()]
 
     assert (put, ran, changed, gone) == ([403, 403, 200], [403, 202, 403], [403, 403], [403, 403, 200])
-
-
-async def test_a_schedules_jobs_are_listed_and_linked_to_its_span(platform: Platform):
-    await platform.start("router", "executor", "tool_registry", "tracing", "gateway", router=OFTEN)
-    http = await platform.http()
-    await put(platform, "hourly", cron=HOURLY)
-    await platform.submit("other")
-    await make_due(platform, "hourly")
-    [firing] = await fired(platform, "hourly")
-    await platform.wait_for(str(firing.job_id))
-
-    async def listed() -> list[dict[str, Any]]:
-        page = (await http.get("/v1/jobs", params={"schedule": "hourly"})).json()["jobs"]
-        return [one for one in page if one["status"] == "completed"]
-
-    await until(listed, why="tracing has the job")
-    [job] = await listed()
-    trace = (await http.get(f"/v1/jobs/{firing.job_id}/trace")).json()
-    async with platform.superuser() as conn:
-        [row] = await conn.fetch("SELECT uid FROM router.schedules")
-
-    assert job["job_id"] == firing.job_id
-    assert datetime.fromisoformat(job["schedule"]["due_at"]) == firing.due_at
-    trace_id, span_id = ids.schedule_span("default", row["uid"], 1)
-    assert {"trace_id": trace_id, "span_id": span_id} in trace["root"]["links"]
-    assert trace["root"]["attributes"]["wayline.schedule"] == "hourly"
-    assert trace["trace_id"] == ids.trace_id("default", str(firing.job_id)) != trace_id
