@@ -83,13 +83,18 @@ async def until_listed(platform: Platform, tool: str) -> None:
     await until(listed, why=f"{tool} is listed")
 
 
-async def http_with_key(platform: Platform) -> httpx2.AsyncClient:
-    """Connect to the gateway with a key of the platform's tenant; from then on each request has to show one."""
+async def make_key(platform: Platform) -> str:
+    """Make a key of the platform's tenant; from then on each request to the gateway has to show one."""
     store = await platform.store("gateway", max_size=1)
     key = await create_key(store, platform.tenant, "test")
     await store.close()
+    return key
+
+
+async def http_with_key(platform: Platform) -> httpx2.AsyncClient:
+    """Connect to the gateway with a key of the platform's tenant."""
     http = await platform.http()
-    http.headers["Authorization"] = f"Bearer {key}"
+    http.headers["Authorization"] = f"Bearer {await make_key(platform)}"
     return http
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +66,11 @@ class Model:
     async def until_asked(self, name: str) -> None:
         await until(lambda: name in self.asked, why=f"the model is asked for {name}")
 
+    def end_all(self) -> None:
+        """Let every reply go on that is held."""
+        for hold in self.holds.values():
+            hold.set()
+
 
 @dataclass
 class Family:
@@ -73,6 +79,10 @@ class Family:
     platform: Platform
     chat: ChatServer
     model: Model
+
+    def child(self, job_id: str, step: int = 1, call: int = 1) -> str:
+        """Return the id of the job that a call starts."""
+        return child(job_id, step, call, tenant=self.platform.tenant)
 
     async def submit(self, job_id: str, *plan: Reply, agent: str = "boss", **options: Any) -> None:
         """Submit a job whose model follows a plan."""
@@ -94,15 +104,27 @@ class Family:
         return [body for attempt, body in self.chat.calls if attempt.split("/")[1] == job_id]
 
 
-def child(job_id: str, step: int = 1, call: int = 1) -> str:
+@asynccontextmanager
+async def new_family(platform: Platform, chat: ChatServer) -> AsyncIterator[Family]:
+    """Make a tenant with agents that start each other, on services that other tests use, too."""
+    model = Model()
+    chat.script = model.say
+    chat.calls.clear()
+    seen = await platform.new_tenant()
+    await put_agents(seen)
+    yield Family(seen, chat, model)
+    model.end_all()
+
+
+def child(job_id: str, step: int = 1, call: int = 1, *, tenant: str = "default") -> str:
     """Return the id of the job that a call starts."""
-    return ids.child_id("default", job_id, step, str(call))
+    return ids.child_id(tenant, job_id, step, str(call))
 
 
 async def put_agents(platform: Platform, **boss: Any) -> None:
     """Save an agent that starts others, one of which does so, too."""
     card = ModelCard(provider="chat", model="m", tier="standard")
-    await platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=card), ModelCard)
     await platform.put_agent("worker", description="Works.", tools=(), model="chat/m")
     await platform.put_agent("boss", model="chat/m", **{"tools": (), "agents": ("worker", "boss"), **boss})
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import pytest
+import pytest_asyncio
 
 from wayline.chassis import Bus
 from wayline.client import Address, Client
@@ -25,7 +26,11 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
 from wayline.testkit import Platform, until
 
-from .families import ChatServer, Family, Model, ask, calls, child, executor_settings, put_agents, says
+from .conftest import make_key
+from .ended_jobs import differences
+from .families import ChatServer, Family, Model, ask, calls, executor_settings, new_family, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 RATES = Rates(input=Decimal(0), output=Decimal(10))
 CARD = ModelCard(
@@ -35,24 +40,37 @@ CARD = ModelCard(
 
 MISCOUNTED = """
 SELECT one.job_id, one.children_usd, sum(below.settled_usd + below.unsettled_usd) AS below
-FROM router.reservations AS one LEFT JOIN router.reservations AS below ON one.job_id = ANY (below.ancestors)
+FROM router.reservations AS one
+LEFT JOIN router.reservations AS below ON one.job_id = ANY (below.ancestors) AND one.tenant = below.tenant
+WHERE one.tenant = $1
 GROUP BY one.job_id, one.children_usd
 HAVING one.children_usd <> coalesce(sum(below.settled_usd + below.unsettled_usd), 0)
 """
-"""Jobs that count for those below them anything else than these cost."""
+"""A tenant's jobs that count for those below them anything else than these cost."""
 
 
-@pytest.fixture
-async def family(platform: Platform) -> AsyncIterator[Family]:
-    model = Model()
-    async with ChatServer(model.say) as chat:
-        settings = executor_settings(chat)
-        await platform.start("router", "executor", router=RouterSettings(chat_base_url=chat.url), executor=settings)
-        await put_agents(platform)
-        await platform.bus.ask(PutModel(tenant="default", card=CARD), ModelCard)
-        all_of_it = PutBudget(tenant="default", name="all", config=BudgetConfig(limit_usd=Decimal(1)))
-        await platform.bus.ask(all_of_it, Budget)
-        yield Family(platform, chat, model)
+async def put_money(platform: Platform) -> None:
+    """Give the tenant a model that costs, and a budget."""
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=CARD), ModelCard)
+    all_of_it = PutBudget(tenant=platform.tenant, name="all", config=BudgetConfig(limit_usd=Decimal(1)))
+    await platform.bus.ask(all_of_it, Budget)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chat(module_platform: Platform) -> AsyncIterator[ChatServer]:
+    """The model of services for all tests; over HTTP each shows a key."""
+    async with ChatServer(Model().say) as chat:
+        router = RouterSettings(chat_base_url=chat.url)
+        await module_platform.start("router", "executor", "gateway", router=router, executor=executor_settings(chat))
+        yield chat
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def family(module_platform: Platform, chat: ChatServer) -> AsyncIterator[Family]:
+    async with new_family(module_platform, chat) as family:
+        await put_money(family.platform)
+        yield family
 
 
 def words(number: int, **more: object) -> dict[str, object]:
@@ -63,13 +81,13 @@ async def settled(family: Family) -> Budget:
     """Return the tenant's budget once nothing is held of it any more, and no job counts another's money wrongly."""
 
     async def read() -> Budget | None:
-        [budget] = (await family.platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
+        [budget] = (await family.platform.bus.ask(ListBudgets(tenant=family.platform.tenant), BudgetList)).budgets
         return budget if budget.reserved_usd == 0 else None
 
     budget = await until(read, why="everything is settled")
     assert budget is not None
     async with family.platform.superuser() as conn:
-        wrong = await conn.fetch(MISCOUNTED)
+        wrong = await conn.fetch(MISCOUNTED, family.platform.tenant)
     assert wrong == []
     return budget
 
@@ -81,7 +99,9 @@ async def test_a_jobs_total_is_its_own_cost_and_its_childrens(family: Family):
     job = await family.platform.wait_for("j1")
 
     budget = await settled(family)
-    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", child("j1"), child(child("j1")))]
+    second = family.child("j1")
+    third = family.child(second)
+    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", second, third)]
     assert costs == [Decimal("0.00101"), Decimal("0.00501"), Decimal("0.01")]
     assert job.cost_usd == costs[0]
     assert job.total_cost_usd == cost_sum(costs) == budget.spent_usd
@@ -93,18 +113,18 @@ async def test_a_family_is_read_as_a_tree_with_its_cost(family: Family):
     inner = calls(ask("worker", says("42")))
     await family.submit("j1", calls(ask("boss", inner, says("a")), ask("worker", says("b"))), says("done"))
     await family.platform.wait_for("j1")
-    await family.platform.start("gateway")
+    key = await make_key(family.platform)
 
-    async with Client(Address(f"http://127.0.0.1:{family.platform.http_port}")) as client:
+    async with Client(Address(f"http://127.0.0.1:{family.platform.http_port}", key)) as client:
         job = await client.job("j1")
         tree = await read_family(client, job)
 
     boss, worker = tree.children
     assert [one.job["job_id"] for one in tree] == [
         "j1",
-        child("j1"),
-        child(child("j1")),
-        child("j1", call=2),
+        family.child("j1"),
+        family.child(family.child("j1")),
+        family.child("j1", call=2),
     ]
     assert ([len(one.children) for one in (boss, worker)], boss.job["status"]) == ([1, 0], "completed")
     assert Decimal(job["total_cost_usd"]) == sum(Decimal(one.job["cost_usd"]) for one in tree) > 0
@@ -173,7 +193,7 @@ async def test_what_a_parent_held_is_free_for_its_child(family: Family):
 async def test_a_child_may_spend_what_its_parent_may(family: Family):
     many = ask("worker", calls(("nothing", {"n": 1})), words(3_000))
     dear = CARD.model_copy(update={"output_limit": 14_000})
-    await family.platform.bus.ask(PutModel(tenant="default", card=dear), ModelCard)
+    await family.platform.bus.ask(PutModel(tenant=family.platform.tenant, card=dear), ModelCard)
     await family.platform.put_agent("worker", tools=(), model="chat/m", max_output_tokens=14_000)
     await family.submit("j1", calls(many), says("done"), budget_usd="0.50")
 
@@ -202,15 +222,18 @@ async def test_a_child_that_outlives_its_parent_makes_no_more_calls(family: Fami
 
     async def parent_is_settled() -> bool:
         async with family.platform.superuser() as conn:
-            return await conn.fetchval("SELECT state = 'settled' FROM router.reservations WHERE job_id = 'j1'")
+            state = "SELECT state = 'settled' FROM router.reservations WHERE tenant = $1 AND job_id = 'j1'"
+            return await conn.fetchval(state, family.platform.tenant)
 
     await until(parent_is_settled, why="the parent is settled")
     monkeypatch.undo()
     family.model.holds["work"].set()
 
-    below = await family.platform.wait_for(child("j1"))
+    below = await family.platform.wait_for(family.child("j1"))
     assert (below.status, below.partial) == (Status.COMPLETED, True)
     budget = await settled(family)
-    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", child("j1"), child(child("j1")))]
+    second = family.child("j1")
+    third = family.child(second)
+    costs = [(await family.platform.job(job_id)).money.cost_usd for job_id in ("j1", second, third)]
     assert costs == [Decimal("0.00001"), Decimal("0.00002"), 0]
     assert budget.spent_usd == cost_sum(costs)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts import ids
@@ -13,16 +14,25 @@ from wayline.contracts.jobs import Status
 from wayline.contracts.tools import RUN_AGENT
 from wayline.testkit import Platform
 
-from .families import ChatServer, Family, Model, ask, calls, child, executor_settings, put_agents, says
+from .ended_jobs import differences
+from .families import ChatServer, Family, Model, ask, calls, executor_settings, new_family, put_agents, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
-@pytest.fixture
-async def family(platform: Platform) -> AsyncIterator[Family]:
-    model = Model()
-    async with ChatServer(model.say) as chat:
-        await platform.start("router", "executor", executor=executor_settings(chat, interactive_slots=1))
-        await put_agents(platform)
-        yield Family(platform, chat, model)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chat(module_platform: Platform) -> AsyncIterator[ChatServer]:
+    """The model of services for all tests without settings of their own; the executor has one slot."""
+    async with ChatServer(Model().say) as chat:
+        await module_platform.start("router", "executor", executor=executor_settings(chat, interactive_slots=1))
+        yield chat
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def family(module_platform: Platform, chat: ChatServer) -> AsyncIterator[Family]:
+    async with new_family(module_platform, chat) as family:
+        yield family
 
 
 async def test_a_child_answers_while_its_parent_holds_no_slot(family: Family):
@@ -31,7 +41,7 @@ async def test_a_child_answers_while_its_parent_holds_no_slot(family: Family):
     await family.model.until_asked("work")
     parent = await family.until_parked("j1")
     assert parent.life.waiting is not None
-    assert (parent.life.waiting.why, parent.life.waiting.children) == ("children", (child("j1"),))
+    assert (parent.life.waiting.why, parent.life.waiting.children) == ("children", (family.child("j1"),))
 
     family.model.holds["work"].set()
 
@@ -57,13 +67,13 @@ async def test_a_parent_and_its_child_name_each_other(family: Family):
     await family.submit("j1", calls(ask("worker", says("42"))), says("done"))
 
     job = await family.platform.wait_for("j1")
-    one = await family.platform.wait_for(child("j1"))
+    one = await family.platform.wait_for(family.child("j1"))
 
     assert one.parent is not None
     assert (one.parent.job_id, one.parent.step, one.parent.call, one.parent.depth) == ("j1", 1, "1", 1)
     [named] = job.children
     assert (named.job_id, named.agent, named.status) == (one.job_id, "worker", Status.COMPLETED)
-    assert one.trace_id == job.trace_id == ids.trace_id("default", "j1")
+    assert one.trace_id == job.trace_id == ids.trace_id(family.platform.tenant, "j1")
 
 
 async def test_the_model_is_offered_its_agents_with_their_descriptions(family: Family):
@@ -79,6 +89,7 @@ async def test_the_model_is_offered_its_agents_with_their_descriptions(family: F
     assert "tools" not in family.asked_by("j2")[0]
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_children_of_one_answer_run_beside_each_other(platform: Platform):
     model = Model()
     async with ChatServer(model.say) as chat:
@@ -90,7 +101,7 @@ async def test_children_of_one_answer_run_beside_each_other(platform: Platform):
         await asyncio.gather(model.until_asked("a"), model.until_asked("b"))
 
         model.holds["b"].set()
-        await platform.wait_for(child("j1", call=2))
+        await platform.wait_for(family.child("j1", call=2))
         model.holds["a"].set()
 
         await platform.wait_for("j1")
@@ -110,7 +121,7 @@ async def test_a_child_that_fails_is_a_tool_error_with_its_id(family: Family):
     assert done.error is not None and done.child is not None
     assert done.child.status is Status.FAILED
     assert "strict failed (invalid_output)" in done.error.message
-    assert child("j1") in done.error.message
+    assert family.child("j1") in done.error.message
 
 
 async def test_a_partial_answer_of_a_child_says_so(family: Family):
@@ -123,7 +134,7 @@ async def test_a_partial_answer_of_a_child_says_so(family: Family):
 
     [done] = await family.results("j1")
     assert done.status == "success"
-    assert "not whole" in done.content and child("j1") in done.content
+    assert "not whole" in done.content and family.child("j1") in done.content
 
 
 async def test_a_job_too_deep_is_refused_as_a_tool_error(family: Family):
@@ -133,14 +144,15 @@ async def test_a_job_too_deep_is_refused_as_a_tool_error(family: Family):
 
     await family.platform.wait_for("j1")
 
-    third = child(child(child("j1")))
+    third = family.child(family.child(family.child("j1")))
     [done] = await family.results(third)
     assert done.error is not None
     assert (done.error.code, done.child) == ("refused", None)
     assert "3 jobs below the first one" in done.error.message
-    assert await family.platform.events(child(third)) == []
+    assert await family.platform.events(family.child(third)) == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_more_children_than_a_step_may_have_are_refused(platform: Platform):
     model = Model()
     async with ChatServer(model.say) as chat:
@@ -176,13 +188,13 @@ async def test_a_child_has_at_most_the_time_left_to_its_parent(family: Family):
 
     await family.platform.wait_for("j1")
 
-    [routed] = await family.platform.events_of(child("j1"), e.JobRouted)
+    [routed] = await family.platform.events_of(family.child("j1"), e.JobRouted)
     assert 0 < routed.limits.max_seconds < 30
 
 
 async def test_a_client_cannot_choose_the_id_of_a_child(family: Family):
-    await family.submit(child("j1"), says("mine"), agent="worker")
+    await family.submit(family.child("j1"), says("mine"), agent="worker")
 
     await family.platform.wait_until_empty("SUBMIT")
 
-    assert await family.platform.events(child("j1")) == []
+    assert await family.platform.events(family.child("j1")) == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import Status
@@ -14,18 +15,47 @@ from wayline.testkit import Platform
 from wayline.testkit.effects_server import EffectsServer
 
 from .conftest import until_listed, with_tools
-from .families import ChatServer, Family, Model, ask, calls, child, executor_settings, put_agents, says
+from .ended_jobs import differences
+from .families import ChatServer, Family, Model, ask, calls, executor_settings, new_family, put_agents, says
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 PAY, LOOK = "effects__pay_once", "effects__look_read"
 
 
-@pytest.fixture
-async def family(platform: Platform) -> AsyncIterator[Family]:
-    model = Model()
-    async with ChatServer(model.say) as chat:
-        await platform.start("router", "executor", executor=executor_settings(chat, interactive_slots=1))
-        await put_agents(platform)
-        yield Family(platform, chat, model)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def effects(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[EffectsServer]:
+    server = EffectsServer(tmp_path_factory.mktemp("effects") / "effects.txt")
+    yield await server.start()
+    server.kill()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chat(module_platform: Platform, effects: EffectsServer) -> AsyncIterator[ChatServer]:
+    """The model of services for all tests that stop none; nobody trusts their tools, and the executor has one slot."""
+    async with ChatServer(Model().say) as chat:
+        await module_platform.start(
+            *("router", "executor", "tool_registry"),
+            executor=executor_settings(chat, interactive_slots=1),
+            tool_registry=with_tools(effects.settings(untrusted=True)),
+        )
+        await until_listed(module_platform, PAY)
+        yield chat
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def family(module_platform: Platform, chat: ChatServer) -> AsyncIterator[Family]:
+    async with new_family(module_platform, chat) as family:
+        yield family
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def tooled(family: Family, effects: EffectsServer) -> Family:
+    """A family whose worker has tools with effects."""
+    effects.forget()
+    await family.platform.put_agent("worker", model="chat/m", tools=("effects__*",), ask="writes")
+    return family
 
 
 async def test_a_cancel_reaches_a_running_child_first(family: Family):
@@ -36,7 +66,7 @@ async def test_a_cancel_reaches_a_running_child_first(family: Family):
     await family.platform.signal("j1", type="cancel", reason="enough")
 
     job = await family.platform.wait_for("j1")
-    one = await family.platform.wait_for(child("j1"))
+    one = await family.platform.wait_for(family.child("j1"))
     assert (job.status, job.reason) == (Status.CANCELLED, "enough")
     assert (one.status, one.reason) == (Status.CANCELLED, "the job that started it was cancelled")
     assert job.ended_at is not None and one.ended_at is not None and one.ended_at <= job.ended_at
@@ -49,15 +79,16 @@ async def test_a_cancel_reaches_a_parked_child_and_the_one_below_it(family: Fami
     plan = calls(ask("boss", calls(ask("worker", says("42", hold="work"))), says("mid")))
     await family.submit("j1", plan, says("done"))
     await family.model.until_asked("work")
-    await family.until_parked(child("j1"))
+    await family.until_parked(family.child("j1"))
 
     await family.platform.signal("j1", type="cancel")
 
-    for job_id in ("j1", child("j1"), child(child("j1"))):
+    for job_id in ("j1", family.child("j1"), family.child(family.child("j1"))):
         assert (await family.platform.wait_for(job_id)).status is Status.CANCELLED
     await family.platform.wait_until_empty("RUN")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_cancelled_child_that_was_never_begun_never_begins(platform: Platform):
     """The router is away when the child should start: whoever comes first to its log decides."""
     model = Model()
@@ -75,7 +106,7 @@ async def test_a_cancelled_child_that_was_never_begun_never_begins(platform: Pla
         await platform.start("router")
 
         assert (await platform.wait_for("j1")).status is Status.CANCELLED
-        types = [event.type for event in await platform.events(child("j1"))]
+        types = [event.type for event in await platform.events(family.child("j1"))]
         assert types == ["job.submitted", "job.cancelled"]
 
 
@@ -95,7 +126,7 @@ async def test_a_child_that_does_not_stop_is_named_and_left(family: Family, monk
 
     job = await family.platform.wait_for("j1")
     assert job.status is Status.CANCELLED
-    assert job.reason == f"enough; told to stop, and had not ended: {child('j1')}"
+    assert job.reason == f"enough; told to stop, and had not ended: {family.child('j1')}"
     [named] = job.children
     assert (named.status, named.cost_usd, job.total_cost_usd) == (None, None, None)
 
@@ -105,28 +136,13 @@ async def test_a_child_at_its_parents_deadline_ends_and_is_reported(family: Fami
     await family.model.until_asked("work")
 
     job = await family.platform.wait_for("j1")
-    one = await family.platform.wait_for(child("j1"))
+    one = await family.platform.wait_for(family.child("j1"))
 
     assert (one.status, one.partial) == (Status.COMPLETED, True)
     assert one.reason is not None and one.reason.endswith("s are over")
     # Its own time went on while its child worked.
     assert (job.status, job.partial) == (Status.COMPLETED, True)
     assert job.answer is not None and job.answer.startswith("42\n\n[This answer is not whole")
-
-
-@pytest.fixture
-async def tooled(platform: Platform, effects: EffectsServer) -> AsyncIterator[Family]:
-    """A family whose worker has tools with effects, of a server that nobody trusts."""
-    model = Model()
-    await effects.start()
-    async with ChatServer(model.say) as chat:
-        tools = with_tools(effects.settings(untrusted=True))
-        settings = executor_settings(chat, interactive_slots=1)
-        await platform.start("router", "executor", "tool_registry", executor=settings, tool_registry=tools)
-        await until_listed(platform, PAY)
-        await put_agents(platform)
-        await platform.put_agent("worker", model="chat/m", tools=("effects__*",), ask="writes")
-        yield Family(platform, chat, model)
 
 
 async def approve(family: Family, job_id: str) -> e.ApprovalRequested:
@@ -141,7 +157,7 @@ async def test_a_parent_waits_on_while_its_child_waits_for_an_approval(tooled: F
     await tooled.submit("j1", calls(work), says("done"))
     await tooled.until_parked("j1")
 
-    await approve(tooled, child("j1"))
+    await approve(tooled, tooled.child("j1"))
 
     assert (await tooled.platform.wait_for("j1")).answer == "done"
     assert effects.amounts() == [3]
@@ -155,7 +171,7 @@ async def test_what_strangers_said_taints_a_child_and_its_parent(tooled: Family,
     await tooled.submit("j1", calls(looks), calls(ask("worker", calls((PAY, {"amount": 1})))), says("done"))
 
     # The second child read nothing itself, and still has to ask before it acts.
-    second = child("j1", step=2)
+    second = tooled.child("j1", step=2)
     asked = await tooled.platform.wait_until(second, lambda job: bool(job.tools.pending), "it asks")
     assert asked.tools.pending[0].why == "tainted"
     assert asked.family.parent is not None and asked.family.parent.tainted_by == LOOK
@@ -169,7 +185,7 @@ async def test_an_agent_that_asks_before_writes_asks_before_starting(family: Fam
     await put_agents(family.platform, ask="writes")
     await family.submit("j1", calls(ask("worker", says("42"))), says("done"))
     await family.platform.wait_until("j1", lambda job: bool(job.tools.pending), "it asks")
-    assert await family.platform.events(child("j1")) == []
+    assert await family.platform.events(family.child("j1")) == []
 
     asked = await approve(family, "j1")
 
@@ -184,10 +200,10 @@ async def test_a_job_waits_for_a_person_and_a_child(tooled: Family, effects: Eff
     await tooled.model.until_asked("work")
     waiting = (await tooled.until_parked("j1")).life.waiting
     assert waiting is not None
-    assert (waiting.why, len(waiting.approvals), waiting.children) == ("approval", 1, (child("j1"),))
+    assert (waiting.why, len(waiting.approvals), waiting.children) == ("approval", 1, (tooled.child("j1"),))
 
     tooled.model.holds["work"].set()
-    await tooled.platform.wait_for(child("j1"))
+    await tooled.platform.wait_for(tooled.child("j1"))
     # The end of the child wakes it; the person is still to decide.
     await approve(tooled, "j1")
 
