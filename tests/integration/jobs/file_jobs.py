@@ -38,7 +38,9 @@ class FileJobs:
         )
         if response.status_code == 202:
             # The first file waits for its reader to be started, on a busy machine for longer than an upload may.
-            return await until(lambda: self._read(document_id), within=60, why=f"{name} is read")
+            document = await until(lambda: self._read(document_id), within=60, why=f"{name} is read")
+            assert document is not None
+            return document
         assert response.status_code == 200, response.text
         return response.json()
 

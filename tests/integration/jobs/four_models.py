@@ -6,6 +6,7 @@ One of ours calls tools by itself, the other only writes text and is asked in th
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 from wayline.contracts.models import ModelCard, Prices, PutModel
 from wayline.contracts.models import Rates as CardRates
@@ -48,7 +49,7 @@ _CALLS = _WRITES.model_copy(
 _BLIND = _WRITES.model_copy(update={"model": "local-blind", "tools": "native", "images": False, "files": False})
 
 
-def endpoints(simulator: Simulator) -> dict[str, str]:
+def endpoints(simulator: Simulator) -> dict[str, Any]:
     """Where every provider is, as settings say it."""
     openai = simulator.openai_url
     return {"anthropic_base_url": simulator.url, "openai_base_url": openai, "chat_base_url": openai}

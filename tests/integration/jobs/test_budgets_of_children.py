@@ -20,7 +20,7 @@ from wayline.contracts.money import cost_sum
 from wayline.executor.adapters.children import Children
 from wayline.executor.perform import children, follow_up
 from wayline.executor.perform.follow_up import FollowUp
-from wayline.journal import Head, Job, have_ended
+from wayline.journal import Head, Job, have_ended, send_result
 from wayline.router.jobs.families import Families
 from wayline.router.settings import Settings as RouterSettings
 from wayline.standalone.terminal.family_views import read_family
@@ -147,7 +147,7 @@ async def test_the_parents_cap_stops_a_childs_call(family: Family):
 
 async def test_children_are_settled_before_their_parent_goes_on(family: Family, monkeypatch: pytest.MonkeyPatch):
     over = asyncio.Event()
-    parked, send_result = FollowUp.parked, follow_up.send_result
+    parked = FollowUp.parked
 
     async def park_late(self: FollowUp, tenant: str, head: Head, last: JobParked) -> None:
         await until(lambda: have_ended(family.platform.bus, tenant, last.waiting.children), why="the child to end")
@@ -223,7 +223,7 @@ async def test_a_child_that_outlives_its_parent_makes_no_more_calls(family: Fami
     async def parent_is_settled() -> bool:
         async with family.platform.superuser() as conn:
             state = "SELECT state = 'settled' FROM router.reservations WHERE tenant = $1 AND job_id = 'j1'"
-            return await conn.fetchval(state, family.platform.tenant)
+            return bool(await conn.fetchval(state, family.platform.tenant))
 
     await until(parent_is_settled, why="the parent is settled")
     monkeypatch.undo()

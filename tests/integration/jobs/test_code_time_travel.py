@@ -193,7 +193,7 @@ async def test_a_redrive_goes_on_at_the_failed_call_of_a_program(stage: CodeStag
     platform = await stage.play(writing(PAY_THEN_SHIP), output_schema=SCHEMA)
     await platform.submit("j1", agent="coder", model="chat/m")
     failed = await platform.wait_for("j1")
-    assert (failed.status, failed.costs.tool) == ("failed", {"effects__pay_once": Decimal("0.01")})
+    assert (failed.status, failed.costs and failed.costs.tool) == ("failed", {"effects__pay_once": Decimal("0.01")})
     stage.desk.broken = False
     asked = len(stage.chat.calls)
 

@@ -15,7 +15,7 @@ from wayline.contracts import events as e
 from wayline.contracts.budgets import Budget, BudgetConfig, BudgetList, ListBudgets, PutBudget
 from wayline.contracts.knowledge import SearchKnowledge, SearchResult
 from wayline.contracts.tools import CallTool, ToolReply
-from wayline.contracts.traces import CostRow, CostTable, GetCosts, GetTrace, Trace
+from wayline.contracts.traces import CostGroup, CostRow, CostTable, GetCosts, GetTrace, Trace
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.retrieval.settings import Settings as RetrievalSettings
 from wayline.router.settings import Settings as RouterSettings
@@ -90,7 +90,7 @@ async def spent(platform: Platform) -> Budget:
     return reply.budgets[0]
 
 
-async def ledger(platform: Platform, *group_by: str) -> tuple[CostRow, ...]:
+async def ledger(platform: Platform, *group_by: CostGroup) -> tuple[CostRow, ...]:
     table = await platform.bus.ask(GetCosts(tenant=platform.tenant, group_by=group_by), CostTable)
     return table.rows
 
@@ -177,6 +177,7 @@ async def test_costs_and_the_jobs_tree_need_no_recorded_span(
     await until(lambda: listed(platform, simulator.bill.usd), within=60, why="the ledger has what is billed")
     # The ledger and the tree are filled by readers of their own: the one does not wait for the other.
     trace = await until(lambda: traced(platform, job.cost_usd), within=60, why="the tree has what the job cost")
+    assert trace is not None
     assert [step.name for step in trace.root.children] == ["step 1", "step 2"]
     assert [span.name for span in trace.root.children[0].children] == [
         "chat claude-sonnet-5-5",

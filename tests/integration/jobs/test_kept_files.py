@@ -36,8 +36,8 @@ async def test_a_document_changed_after_routing_fails_its_job(jobs: FileJobs):
     await jobs.executor()
     changed, gone = await jobs.platform.wait_for("j1"), await jobs.platform.wait_for("j2")
 
-    assert (changed.status, changed.error.code) == ("failed", "document_changed")
-    assert (gone.status, gone.error.code) == ("failed", "unknown_document")
+    assert (changed.status, changed.error and changed.error.code) == ("failed", "document_changed")
+    assert (gone.status, gone.error and gone.error.code) == ("failed", "unknown_document")
     assert (jobs.simulator.requests, changed.cost_usd, gone.cost_usd) == ([], 0, 0)
 
 
@@ -156,6 +156,7 @@ async def test_the_offline_model_refuses_an_image_and_searches_a_pdf(platform: P
         await jobs.submit("j2", text("Where is the dog?"), file("story"), agent="assistant")
         read = await jobs.platform.wait_for("j2")
 
+    assert seen.error is not None
     assert (seen.status, seen.error.code) == ("failed", "model_unfit")
     assert "offline/extractive cannot take this job: it takes no images, and cat.png is one" in seen.error.message
     assert read.status == "completed" and "The dog is on page two." in (read.answer or "")
