@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import AsyncIterator
 from decimal import Decimal
+from typing import Any
 
 import pytest
+import pytest_asyncio
 from prometheus_client import REGISTRY
 
 from wayline.contracts import events as e
 from wayline.contracts.tools import RUN_CODE
-from wayline.executor.settings import Settings as ExecutorSettings
-from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.simulator.chat_server import ChatServer, Say, Script, turns
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
-from .conftest import until_listed, with_tools
+from .conftest import chatting, until_listed, with_tools
+from .stage import Stage, open_stage
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 KEYS = "one:" + base64.b64encode(b"k" * 32).decode()
 PAY_THREE = """
@@ -42,7 +47,7 @@ async def start(
     *,
     keys: str | None = KEYS,
     untrusted: bool = False,
-    **settings: float,
+    **settings: Any,
 ) -> None:
     """Start an installation whose agent `coder` writes programs."""
     await effects.start()
@@ -52,24 +57,35 @@ async def start(
     await executor(platform, chat, keys=keys, **settings)
 
 
-async def executor(platform: Platform, chat: ChatServer, *, keys: str | None = KEYS, **settings: float) -> None:
-    found = ExecutorSettings(chat_base_url=chat.url, tool_wait_s=2.0, snapshot_keys=keys, **settings)
-    await platform.start("executor", executor=found)
+async def executor(platform: Platform, chat: ChatServer, *, keys: str | None = KEYS, **settings: Any) -> None:
+    await platform.start("executor", executor=chatting(chat, snapshot_keys=keys, **settings))
 
 
-async def test_a_programs_calls_are_logged_and_only_its_end_shown(platform: Platform, effects: EffectsServer):
-    async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", agent="coder", model="chat/m")
+async def play(stage: Stage, script: Script, **agent: Any) -> Platform:
+    """Have the model follow a script, for an agent `coder` that writes programs."""
+    platform = await stage.play(script)
+    await platform.put_agent("coder", **{"code": True, "tools": ["effects__*"], **agent})
+    return platform
 
-        job = await platform.wait_for("j1")
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    async with open_stage(module_platform, tmp_path_factory.mktemp("effects"), snapshot_keys=KEYS) as stage:
+        yield stage
+
+
+async def test_a_programs_calls_are_logged_and_only_its_end_shown(stage: Stage):
+    platform = await play(stage, turns(program(PAY_THREE), Say(text="done")))
+    await platform.submit("j1", agent="coder", model="chat/m")
+
+    job = await platform.wait_for("j1")
 
     assert (job.answer, job.steps) == ("done", 2)
-    assert job.costs.tool == {"effects__pay_once": Decimal("0.03")}
-    assert effects.calls() == [("pay_once", f"default/j1/1/c{n}") for n in (1, 2, 3)]
-    offered = chat.calls[0][1]["tools"]
+    assert job.costs is not None and job.costs.tool == {"effects__pay_once": Decimal("0.03")}
+    assert stage.effects.calls() == [("pay_once", f"{platform.tenant}/j1/1/c{n}") for n in (1, 2, 3)]
+    offered = stage.chat.calls[0][1]["tools"]
     assert RUN_CODE in [tool["function"]["name"] for tool in offered]
-    shown = chat.calls[1][1]["messages"]
+    shown = stage.chat.calls[1][1]["messages"]
     assert [message["role"] for message in shown][-2:] == ["assistant", "tool"]
     assert shown[-1]["content"] == 'paid 3\n{"last":"pay_once done"}'
     types = [event.type for event in await platform.events("j1")]
@@ -86,29 +102,27 @@ async def test_a_programs_calls_are_logged_and_only_its_end_shown(platform: Plat
     assert all(call.size_bytes > 0 and call.duration_ms > 0 for call in completed.calls)
 
 
-async def test_a_type_error_is_shown_and_nothing_has_run(platform: Platform, effects: EffectsServer):
+async def test_a_type_error_is_shown_and_nothing_has_run(stage: Stage):
     wrong = "print('hello')\nawait effects__pay_once(amount='much')"
-    async with ChatServer(turns(program(wrong), program(PAY_THREE), Say(text="done"))) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", agent="coder", model="chat/m")
+    platform = await play(stage, turns(program(wrong), program(PAY_THREE), Say(text="done")))
+    await platform.submit("j1", agent="coder", model="chat/m")
 
-        assert (await platform.wait_for("j1")).status == "completed"
+    assert (await platform.wait_for("j1")).status == "completed"
 
-    shown = chat.calls[1][1]["messages"][-1]["content"]
+    shown = stage.chat.calls[1][1]["messages"][-1]["content"]
     assert shown.startswith("The program failed: main.py:2:25: error[invalid-argument-type]")
     assert "hello" not in shown
-    assert [key for _, key in effects.calls()] == [f"default/j1/2/c{n}" for n in (1, 2, 3)]
+    assert [key for _, key in stage.effects.calls()] == [f"{platform.tenant}/j1/2/c{n}" for n in (1, 2, 3)]
 
 
-async def test_two_programs_of_one_step_have_calls_of_their_own(platform: Platform, effects: EffectsServer):
+async def test_two_programs_of_one_step_have_calls_of_their_own(stage: Stage):
     twice = Say(tools=((RUN_CODE, {"code": PAY_THREE}), (RUN_CODE, {"code": "await effects__pay_once()"})))
-    async with ChatServer(turns(twice, Say(text="done"))) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", agent="coder", model="chat/m")
+    platform = await play(stage, turns(twice, Say(text="done")))
+    await platform.submit("j1", agent="coder", model="chat/m")
 
-        assert (await platform.wait_for("j1")).status == "completed"
+    assert (await platform.wait_for("j1")).status == "completed"
 
-    assert [key for _, key in effects.calls()] == [f"default/j1/1/c{n}" for n in (1, 2, 3, 4)]
+    assert [key for _, key in stage.effects.calls()] == [f"{platform.tenant}/j1/1/c{n}" for n in (1, 2, 3, 4)]
     first, second = await platform.events_of("j1", e.CodeCompleted)
     assert ([call.number for call in first.calls], [call.number for call in second.calls]) == ([1, 2, 3], [1])
 
@@ -121,6 +135,7 @@ booked = await effects__book_reconcile(what=str(len(looked)))
 """
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_gathered_calls_are_each_made_once(platform: Platform, effects: EffectsServer):
     effects.delay_ms = 200
     async with ChatServer(turns(program(GATHER), Say(text="done"))) as chat:
@@ -137,6 +152,7 @@ async def test_gathered_calls_are_each_made_once(platform: Platform, effects: Ef
 
 
 @pytest.mark.parametrize(("keys", "how"), [(KEYS, "snapshot"), (None, "recording")])
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_drained_executor_suspends_the_program_and_another_goes_on(
     platform: Platform, effects: EffectsServer, keys: str | None, how: str
 ):
@@ -159,6 +175,7 @@ async def test_a_drained_executor_suspends_the_program_and_another_goes_on(
     assert len(chat.calls) == 2, "the program was written once"
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_unknown_outcome_parks_the_program_until_a_person_decides(platform: Platform, effects: EffectsServer):
     effects.delay_ms = 400
     async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
@@ -183,6 +200,7 @@ async def test_an_unknown_outcome_parks_the_program_until_a_person_decides(platf
     assert types.index("tool.unknown") < types.index("code.suspended") < types.index("job.parked")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_cancel_settles_what_a_program_has_begun(platform: Platform, effects: EffectsServer):
     effects.delay_ms = 1_500
     async with ChatServer(turns(program(GATHER), Say(text="done"))) as chat:
@@ -199,14 +217,13 @@ async def test_a_cancel_settles_what_a_program_has_begun(platform: Platform, eff
     assert completed[-1] == "1", "the program ends after its calls"
 
 
-async def test_without_code_no_program_runs(platform: Platform, effects: EffectsServer):
-    async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
-        await start(platform, effects, chat)
-        await platform.put_agent("plain", tools=["effects__*"])
-        await platform.submit("j1", agent="plain", model="chat/m")
+async def test_without_code_no_program_runs(stage: Stage):
+    platform = await play(stage, turns(program(PAY_THREE), Say(text="done")))
+    await platform.put_agent("plain", tools=["effects__*"])
+    await platform.submit("j1", agent="plain", model="chat/m")
 
-        assert (await platform.wait_for("j1")).status == "completed"
+    assert (await platform.wait_for("j1")).status == "completed"
 
-    assert RUN_CODE not in [tool["function"]["name"] for tool in chat.calls[0][1]["tools"]]
-    assert "there is no tool 'run_code'" in chat.calls[1][1]["messages"][-1]["content"]
-    assert effects.calls() == []
+    assert RUN_CODE not in [tool["function"]["name"] for tool in stage.chat.calls[0][1]["tools"]]
+    assert "there is no tool 'run_code'" in stage.chat.calls[1][1]["messages"][-1]["content"]
+    assert stage.effects.calls() == []

@@ -11,20 +11,24 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.knowledge import Document, DocumentStatus, GetDocument
 from wayline.contracts.models import ModelCard, Prices, PutModel, Rates
 from wayline.contracts.tenant_settings import ChangeSettings, SettingsChange, SettingsInForce
 from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator.chat_server import ChatServer, Say, turns
+from wayline.simulator.chat_server import ChatServer, Say, Script, turns
 from wayline.simulator.images_api import GPT_MODEL, KEY, ImagesApi, error
 from wayline.simulator.website import Page
 from wayline.testkit import Platform, until
 from wayline.testkit.media import png
 from wayline.testkit.walks import cases
 
-from .conftest import chatting, until_listed, with_tools
+from .conftest import chatting, http_with_key, until_listed, with_tools
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 TOOL = "image_generate"
 # Too large for a message, so that it takes the way through the object store.
@@ -46,6 +50,10 @@ class Studio:
     platform: Platform
     images: ImagesApi
     chat: ChatServer
+
+    def play(self, plan: Script) -> None:
+        """Have the model follow a plan."""
+        self.chat.script = plan
 
     async def run(self, job_id: str = "j1", *, tools: tuple[str, ...] = ("*", TOOL), **options: Any) -> Any:
         await self.platform.put_agent("painter", tools=tools, ask="never")
@@ -82,25 +90,43 @@ async def studio(platform: Platform, plan: Any, *services: str, **settings: Any)
             tool_registry=with_tools(**registry),
         )
         await until_listed(platform, TOOL)
-        await platform.bus.ask(PutModel(tenant="default", card=CARD), ModelCard)
+        await platform.bus.ask(PutModel(tenant=platform.tenant, card=CARD), ModelCard)
         yield Studio(platform, images, chat)
 
 
-async def test_an_image_is_stored_and_shown_by_reference_only(platform: Platform):
-    async with studio(platform, painting(shape="landscape"), "gateway") as place:
-        ended = await place.run()
-        made = await place.result()
-        told = json.loads(made.content)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_platform: Platform) -> AsyncIterator[Studio]:
+    """One studio for all tests without settings of their own."""
+    async with studio(module_platform, painting(), "gateway") as shared:
+        yield shared
+        assert await differences(module_platform.bus) == []
 
-        async def stored() -> Document | None:
-            asked = GetDocument(tenant="default", document_id=told["document_id"])
-            found = await platform.bus.ask(asked, Document)
-            return found if found.status is DocumentStatus.READY else None
 
-        document = await until(stored, why="the image is stored")
-        got = await (await platform.http()).get(told["path"])
-        shown = json.dumps(place.chat.calls[-1][1])
-        [asked] = place.images.asked
+@pytest_asyncio.fixture(loop_scope="module")
+async def place(shared: Studio) -> Studio:
+    """The studio as a tenant of the test's own sees it, which has asked for nothing."""
+    platform = await shared.platform.new_tenant()
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=CARD), ModelCard)
+    shared.chat.calls.clear()
+    shared.images.forget()
+    return Studio(platform, shared.images, shared.chat)
+
+
+async def test_an_image_is_stored_and_shown_by_reference_only(place: Studio):
+    place.play(painting(shape="landscape"))
+    ended = await place.run()
+    made = await place.result()
+    told = json.loads(made.content)
+
+    async def stored() -> Document | None:
+        asked = GetDocument(tenant=place.platform.tenant, document_id=told["document_id"])
+        found = await place.platform.bus.ask(asked, Document)
+        return found if found.status is DocumentStatus.READY else None
+
+    document = await until(stored, why="the image is stored")
+    got = await (await http_with_key(place.platform)).get(told["path"])
+    shown = json.dumps(place.chat.calls[-1][1])
+    [asked] = place.images.asked
 
     assert ended.status == "completed"
     assert asked == {
@@ -111,46 +137,47 @@ async def test_an_image_is_stored_and_shown_by_reference_only(platform: Platform
         "quality": "medium",
         "output_format": "png",
     }
+    assert document is not None
     assert (document.name, document.media_type) == ("A lighthouse at dusk.png", "image/png")
     assert (got.status_code, got.content, got.headers["content-type"]) == (200, PICTURE, "image/png")
     assert told["path"] in shown.replace("\\", "")
     assert made.images == () and "base64" not in shown
 
 
-async def test_an_image_is_in_its_jobs_cost_as_it_was_billed(platform: Platform):
-    async with studio(platform, painting()) as place:
-        ended = await place.run(budget_usd="0.10")
-        costs = (await platform.job("j1")).money.costs
+async def test_an_image_is_in_its_jobs_cost_as_it_was_billed(place: Studio):
+    place.play(painting())
+    ended = await place.run(budget_usd="0.10")
+    costs = (await place.platform.job("j1")).money.costs
 
     assert ended.cost_usd == COST == sum(place.images.billed_usd)
     assert (costs.tool, costs.unsettled_calls) == ({TOOL: COST}, 0)
 
 
-async def test_an_image_beyond_the_budget_is_never_asked_for(platform: Platform):
-    async with studio(platform, painting(quality="high")) as place:
-        ended = await place.run(budget_usd="0.10")
-        refused = await place.result()
+async def test_an_image_beyond_the_budget_is_never_asked_for(place: Studio):
+    place.play(painting(quality="high"))
+    ended = await place.run(budget_usd="0.10")
+    refused = await place.result()
 
     assert (ended.status, ended.cost_usd, place.images.asked) == ("completed", 0, [])
     assert refused.error is not None and "has no room for a call of up to $0.22" in refused.error.message
 
 
-async def test_an_agent_that_does_not_name_it_makes_no_images(platform: Platform):
-    async with studio(platform, painting()) as place:
-        await place.run(tools=("*",))
-        refused = await place.result()
-        offered = {tool["function"]["name"] for tool in place.chat.calls[0][1]["tools"]}
+async def test_an_agent_that_does_not_name_it_makes_no_images(place: Studio):
+    place.play(painting())
+    await place.run(tools=("*",))
+    refused = await place.result()
+    offered = {tool["function"]["name"] for tool in place.chat.calls[0][1]["tools"]}
 
     assert refused.error is not None and refused.error.code == "unknown_tool"
     assert TOOL not in offered and place.images.asked == []
 
 
-async def test_a_tenant_that_switches_images_off_makes_none(platform: Platform):
-    async with studio(platform, painting()) as place:
-        change = ChangeSettings(tenant="default", change=SettingsChange(images=False))
-        await platform.bus.ask(change, SettingsInForce)
-        await place.run()
-        refused = await place.result()
+async def test_a_tenant_that_switches_images_off_makes_none(place: Studio):
+    place.play(painting())
+    change = ChangeSettings(tenant=place.platform.tenant, change=SettingsChange(images=False))
+    await place.platform.bus.ask(change, SettingsInForce)
+    await place.run()
+    refused = await place.result()
 
     assert refused.error is not None and refused.error.code == "unknown_tool"
     assert place.images.asked == []
@@ -167,11 +194,11 @@ async def test_a_tenant_that_switches_images_off_makes_none(platform: Platform):
         ]
     ),
 )
-async def test_a_refused_image_costs_nothing_and_says_why(platform: Platform, refusal: Page, says: str):
-    async with studio(platform, painting()) as place:
-        place.images.refusals.append(refusal)
-        ended = await place.run(budget_usd="0.10")
-        refused = await place.result()
+async def test_a_refused_image_costs_nothing_and_says_why(place: Studio, refusal: Page, says: str):
+    place.play(painting())
+    place.images.refusals.append(refusal)
+    ended = await place.run(budget_usd="0.10")
+    refused = await place.result()
 
     assert refused.error is not None
     assert (refused.error.code, says in refused.error.message) == ("tool_failed", True), refused.error.message
@@ -179,16 +206,17 @@ async def test_a_refused_image_costs_nothing_and_says_why(platform: Platform, re
     assert (ended.cost_usd, refused.unsettled) == (0, None)
 
 
-async def test_an_image_whose_answer_is_lost_leaves_bounds(platform: Platform):
-    async with studio(platform, painting()) as place:
-        place.images.refusals.append(Page("{}", cut=True))
-        ended = await place.run(budget_usd="0.10")
-        lost = await place.result()
+async def test_an_image_whose_answer_is_lost_leaves_bounds(place: Studio):
+    place.play(painting())
+    place.images.refusals.append(Page("{}", cut=True))
+    ended = await place.run(budget_usd="0.10")
+    lost = await place.result()
 
     assert lost.error is not None and "may have charged" in lost.error.message
     assert (ended.cost_usd, lost.unsettled) == (0, e.Bounds(lower_usd=Decimal(0), upper_usd=Decimal("0.071")))
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_other_models_are_asked_as_older_ones_and_may_link(platform: Platform):
     async with studio(platform, painting(), image_model="sd-local", image_usd="0.002", linked=True) as place:
         ended = await place.run()
@@ -214,6 +242,7 @@ async def test_other_models_are_asked_as_older_ones_and_may_link(platform: Platf
         ]
     ),
 )
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_unusable_image_is_charged_and_not_stored(platform: Platform, picture: bytes, says: str):
     async with studio(platform, painting(), picture=picture, image_max_bytes=350_000) as place:
         ended = await place.run(budget_usd="0.10")

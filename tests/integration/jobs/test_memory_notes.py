@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.memory import ChangeMemory, Fact, FactChange, FactsSaved, ForgetMemories, SaveMemories
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform
 
-from .conftest import chatting
+from .conftest import chatting, http_with_key
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 
 class Talk:
@@ -23,7 +28,7 @@ class Talk:
 
     async def save(self, text: str, *, tier: str = "core", key: str | None = None, **written: Any) -> str:
         """Remember a fact of ann as her own word; the answer is its id."""
-        asked = {"tenant": "default", "key": key or text, "user_id": "ann"}
+        asked = {"tenant": self.platform.tenant, "key": key or text, "user_id": "ann"}
         facts = [{"text": text, "category": "profile", "tier": tier}]
         written = {"source": "user_noted"} | written
         saved = await self.platform.bus.ask(
@@ -44,8 +49,25 @@ class Talk:
         return await self.platform.events_of(job_id, e.MemoryInjected)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def chat(module_platform: Platform) -> AsyncIterator[ChatServer]:
+    """The model of services for all tests that stop none."""
+    async with ChatServer(lambda _: Say(text="fine")) as chat:
+        services = ("router", "executor", "tool_registry", "retrieval", "gateway")
+        await module_platform.start(*services, executor=chatting(chat))
+        yield chat
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def talk(module_platform: Platform, chat: ChatServer) -> Talk:
+    chat.calls.clear()
+    return Talk(await module_platform.new_tenant(), chat)
+
+
 @pytest.fixture
-async def talk(platform: Platform):
+async def own_talk(platform: Platform) -> AsyncIterator[Talk]:
+    """A talk on a platform of the test's own."""
     async with ChatServer(lambda _: Say(text="fine")) as chat:
         await platform.start("router", "executor", "tool_registry", "retrieval", executor=chatting(chat))
         yield Talk(platform, chat)
@@ -55,11 +77,13 @@ async def test_a_session_is_told_once_and_then_what_changed(talk: Talk):
     bonn = await talk.save("Lives in Bonn.")
     first = await talk.run("j1")
     second = await talk.run("j2", "and now?")
-    changed = ChangeMemory(tenant="default", fact_id=bonn, change=FactChange(text="Lives in Paris."), by="ann")
+    changed = ChangeMemory(
+        tenant=talk.platform.tenant, fact_id=bonn, change=FactChange(text="Lives in Paris."), by="ann"
+    )
     await talk.platform.bus.ask(changed, Fact)
     bees = await talk.save("Keeps bees.")
     third = await talk.run("j3", "and now?")
-    await talk.platform.bus.ask(ForgetMemories(tenant="default", fact_ids=(bees,)), ForgetMemories.replies)
+    await talk.platform.bus.ask(ForgetMemories(tenant=talk.platform.tenant, fact_ids=(bees,)), ForgetMemories.replies)
     fourth = await talk.run("j4", "and now?")
 
     [told] = await talk.injected("j1")
@@ -77,19 +101,20 @@ async def test_a_session_is_told_once_and_then_what_changed(talk: Talk):
         assert asked.cache_break is None
 
 
-async def test_memory_is_told_anew_after_a_lost_history(talk: Talk):
-    bonn = await talk.save("Lives in Bonn.")
-    await talk.run("j1")
-    await talk.run("j2")
+@pytest.mark.asyncio(loop_scope="function")
+async def test_memory_is_told_anew_after_a_lost_history(own_talk: Talk):
+    bonn = await own_talk.save("Lives in Bonn.")
+    await own_talk.run("j1")
+    await own_talk.run("j2")
     # The log of the job before is there and says what its prompts held, and these cannot be read any more.
-    await talk.platform.bus.js.purge_stream("EVENTS", subject="events.default.j1")
-    await talk.platform.stop("executor")
-    await talk.platform.start("executor", executor=chatting(talk.chat))
+    await own_talk.platform.bus.js.purge_stream("EVENTS", subject="events.default.j1")
+    await own_talk.platform.stop("executor")
+    await own_talk.platform.start("executor", executor=chatting(own_talk.chat))
 
-    sent = await talk.run("j3", "and now?")
+    sent = await own_talk.run("j3", "and now?")
 
-    [told] = await talk.injected("j3")
-    [continued] = await talk.platform.events_of("j3", e.SessionContinued)
+    [told] = await own_talk.injected("j3")
+    [continued] = await own_talk.platform.events_of("j3", e.SessionContinued)
     assert continued.lost is not None and [one.fact_id for one in continued.context.memories] == [bonn]
     assert sent.count("[MEMORY]\n") == 1 and "[MEMORY UPDATE]\n" not in sent
     assert [(one.fact_id, one.version, one.why) for one in told.facts] == [(bonn, 1, "core")]
@@ -119,11 +144,10 @@ async def test_a_note_never_takes_more_than_its_tokens(talk: Talk):
 async def test_a_person_sees_why_a_job_was_told_a_fact(talk: Talk):
     bonn = await talk.save("Lives in Bonn.")
     await talk.run("j1")
-    await talk.platform.start("gateway")
-    client = await talk.platform.http()
+    client = await http_with_key(talk.platform)
 
     shown = (await client.get("/v1/jobs/j1/memories")).json()
-    await talk.platform.bus.ask(ForgetMemories(tenant="default", user_id="ann"), ForgetMemories.replies)
+    await talk.platform.bus.ask(ForgetMemories(tenant=talk.platform.tenant, user_id="ann"), ForgetMemories.replies)
     forgotten = (await client.get("/v1/jobs/j1/memories")).json()
 
     [told] = shown["told"]
@@ -140,20 +164,21 @@ async def test_without_memory_or_user_nothing_is_told(talk: Talk):
     assert not any("Bonn" in one for one in sent)
 
 
-async def test_a_job_goes_on_where_retrieval_is_away(talk: Talk):
-    await talk.save("Lives in Bonn.")
-    await talk.platform.stop("retrieval")
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_job_goes_on_where_retrieval_is_away(own_talk: Talk):
+    await own_talk.save("Lives in Bonn.")
+    await own_talk.platform.stop("retrieval")
 
-    sent = await talk.run("j1")
+    sent = await own_talk.run("j1")
 
     assert "Bonn" not in sent
-    assert (await talk.platform.job("j1")).life.status == "completed"
+    assert (await own_talk.platform.job("j1")).life.status == "completed"
 
 
 async def test_a_fork_is_told_all_but_the_excluded_fact(talk: Talk):
     bonn, bees = await talk.save("Lives in Bonn."), await talk.save("Keeps bees.")
     await talk.run("j1", "where do I live?", session=None)
-    await talk.platform.bus.ask(ForgetMemories(tenant="default", user_id="ann"), ForgetMemories.replies)
+    await talk.platform.bus.ask(ForgetMemories(tenant=talk.platform.tenant, user_id="ann"), ForgetMemories.replies)
     fork = {"job_id": "j1", "without_memory": [bonn]}
 
     sent = await talk.run("j2", "where do I live?", session=None, fork=fork)

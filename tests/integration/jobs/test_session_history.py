@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.models import ModelCard, PutModel
@@ -18,6 +19,11 @@ from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Charge, Say, Simulator
 from wayline.testkit import Platform
+
+from .conftest import http_with_key
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
 CLOCK = "get_current_time"
@@ -61,19 +67,42 @@ class Conversation:
 
     async def put_card(self, **changes: Any) -> None:
         card = next(card for card in bundled() if card.name == self.model).model_copy(update=changes)
-        await self.platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+        await self.platform.bus.ask(PutModel(tenant=self.platform.tenant, card=card), ModelCard)
+
+
+async def start(platform: Platform, provider: Simulator, *services: str) -> None:
+    urls: dict[str, Any] = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+    router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
+    await platform.start("router", "tool_registry", "executor", *services, router=router, executor=executor)
+
+
+async def converse(platform: Platform, provider: Simulator, model: str) -> Conversation:
+    instructions = "You know the sea. " * 300
+    await platform.put_agent("talker", instructions=instructions, tools=(CLOCK,), max_output_tokens=1_500)
+    return Conversation(platform, provider, model)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def provider(module_platform: Platform) -> AsyncIterator[Simulator]:
+    """The models of services for all tests that stop none."""
+    provider = await module_platform.simulate(says)
+    await start(module_platform, provider, "gateway")
+    yield provider
+    assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=[CLAUDE, GPT])
+async def talk(module_platform: Platform, provider: Simulator, request: pytest.FixtureRequest) -> Conversation:
+    provider.play(says)
+    return await converse(await module_platform.new_tenant(), provider, request.param)
 
 
 @pytest.fixture(params=[CLAUDE, GPT])
-async def talk(platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Conversation]:
-    async with Simulator(says) as provider:
-        urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
-        executor = ExecutorSettings(**urls, tool_wait_s=2.0)
-        await platform.start("router", "tool_registry", "executor", router=RouterSettings(**urls), executor=executor)
-        await platform.put_agent(
-            "talker", instructions="You know the sea. " * 300, tools=(CLOCK,), max_output_tokens=1_500
-        )
-        yield Conversation(platform, provider, request.param)
+async def own_talk(platform: Platform, request: pytest.FixtureRequest) -> Conversation:
+    """A conversation on a platform of the test's own, which is to stop its executor."""
+    provider = await platform.simulate(says)
+    await start(platform, provider)
+    return await converse(platform, provider, request.param)
 
 
 def continue_each_other(charges: list[Charge]) -> bool:
@@ -123,23 +152,23 @@ async def test_a_fork_of_a_later_turn_begins_with_its_history(talk: Conversation
     _, answered = await talk.asked(second)
     assert (asked.prefix, asked.cache_break) == (answered.prefix, None)
     assert talk.simulator.requests[-1].turns == talk.simulator.requests[-2].turns
-    await talk.platform.start("gateway")
-    file = (await (await talk.platform.http()).get("/v1/jobs/fork/export")).json()
+    file = (await (await http_with_key(talk.platform)).get("/v1/jobs/fork/export")).json()
     replayed = replay(read_export(file), history=read_exported_history(file))
     assert (replayed.divergence, replayed.is_history_compared) == (None, True)
 
 
-async def test_another_executor_reads_the_same_history_from_the_logs(talk: Conversation):
-    first = await talk.say("time please")
-    await talk.platform.stop("executor")
-    simulator = talk.simulator
-    urls = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
-    await talk.platform.start("executor", executor=ExecutorSettings(**urls, histories_kept_max_bytes=0))
+@pytest.mark.asyncio(loop_scope="function")
+async def test_another_executor_reads_the_same_history_from_the_logs(own_talk: Conversation):
+    first = await own_talk.say("time please")
+    await own_talk.platform.stop("executor")
+    simulator = own_talk.simulator
+    urls: dict[str, Any] = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
+    await own_talk.platform.start("executor", executor=ExecutorSettings(**urls, histories_kept_max_bytes=0))
 
-    second, third = await talk.say("and now?"), await talk.say("and then?")
+    second, third = await own_talk.say("and now?"), await own_talk.say("and then?")
 
-    assert [one.cache_break for one in await talk.asked(first, second, third)] == [None] * 4
-    assert continue_each_other(talk.charges())
+    assert [one.cache_break for one in await own_talk.asked(first, second, third)] == [None] * 4
+    assert continue_each_other(own_talk.charges())
 
 
 async def test_a_long_session_is_compacted_once_and_goes_on_from_there(talk: Conversation):
@@ -169,19 +198,21 @@ async def test_another_agent_goes_on_with_the_words_alone(talk: Conversation):
     assert "time please" in str(talk.simulator.requests[-1].turns)
 
 
-async def test_a_session_whose_log_is_gone_goes_on_and_says_so(talk: Conversation):
-    first = await talk.say("hello")
-    await talk.platform.bus.js.purge_stream("EVENTS", subject=f"events.default.{first}")
-    await talk.platform.stop("executor")
-    urls = {"anthropic_base_url": talk.simulator.url, "openai_base_url": talk.simulator.openai_url}
-    await talk.platform.start("executor", executor=ExecutorSettings(**urls))
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_session_whose_log_is_gone_goes_on_and_says_so(own_talk: Conversation):
+    first = await own_talk.say("hello")
+    await own_talk.platform.bus.js.purge_stream("EVENTS", subject=f"events.default.{first}")
+    await own_talk.platform.stop("executor")
+    simulator = own_talk.simulator
+    urls: dict[str, Any] = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
+    await own_talk.platform.start("executor", executor=ExecutorSettings(**urls))
 
-    second = await talk.say("still there?")
+    second = await own_talk.say("still there?")
 
-    [continued] = await talk.platform.events_of(second, e.SessionContinued)
-    [asked] = await talk.asked(second)
+    [continued] = await own_talk.platform.events_of(second, e.SessionContinued)
+    [asked] = await own_talk.asked(second)
     assert (continued.lost, asked.cache_break) == ("the log of job j1 is gone", "history_lost")
-    assert "not available any more" in str(talk.simulator.requests[-1].turns)
+    assert "not available any more" in str(own_talk.simulator.requests[-1].turns)
 
 
 async def test_jobs_that_said_nothing_are_passed_over(talk: Conversation):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.executor.replay import replay
@@ -16,11 +18,14 @@ from wayline.simulator import Simulator, turns
 from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 
-from .conftest import chatting, with_tools
+from .conftest import chatting, http_with_key, with_tools
+from .stage import Stage, open_stage
 from .test_discovering import box, listing, look
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
 MODEL = "chat/m"
-PLAIN = {"instructions": "Answer."}
+PLAIN: dict[str, Any] = {"instructions": "Answer."}
 PATH = "/v1/settings"
 
 
@@ -41,9 +46,15 @@ async def routed(platform: Platform, job_id: str) -> e.JobRouted:
     return found[0]
 
 
-async def test_settings_over_http_merge_reset_and_refuse(platform: Platform):
-    await platform.start("router", "gateway")
-    http = await platform.http()
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    async with open_stage(module_platform, tmp_path_factory.mktemp("effects"), services=("gateway",)) as stage:
+        yield stage
+
+
+async def test_settings_over_http_merge_reset_and_refuse(stage: Stage):
+    platform = await stage.play(lambda _: Say())
+    http = await http_with_key(platform)
 
     first = (await http.get(PATH)).json()
     await change(http, max_steps=8, tools=["search_*"], web_search=False)
@@ -70,6 +81,7 @@ async def test_settings_over_http_merge_reset_and_refuse(platform: Platform):
     assert (await http.get(PATH)).json() == changed
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_changed_settings_reach_the_next_job_and_no_running_one(platform: Platform):
     held = asyncio.Event()
     async with ChatServer(lambda _: Say(text="Yes.", hold=None if held.is_set() else held)) as chat:
@@ -95,9 +107,9 @@ async def test_changed_settings_reach_the_next_job_and_no_running_one(platform: 
     assert all(head.endswith("\n\nAnswer.") for head in heads)
 
 
-async def test_jobs_override_agents_and_agents_override_settings(platform: Platform):
-    await platform.start("router", "gateway")
-    http = await platform.http()
+async def test_jobs_override_agents_and_agents_override_settings(stage: Stage):
+    platform = await stage.play(lambda _: Say())
+    http = await http_with_key(platform)
     await change(http, max_steps=9, max_output_tokens=777, max_cost_usd="0.5")
     await platform.put_agent("own", **PLAIN, max_steps=5, adapt_steps=False, max_cost_usd="0.25")
     await platform.submit("a", agent="own", max_steps=2, budget_usd="0.02")
@@ -114,9 +126,9 @@ async def test_jobs_override_agents_and_agents_override_settings(platform: Platf
     assert "max_steps" not in shown["inherits"]
 
 
-async def test_a_jobs_own_options_stay_within_its_agents(platform: Platform):
-    await platform.start("router", "gateway")
-    http = await platform.http()
+async def test_a_jobs_own_options_stay_within_its_agents(stage: Stage):
+    platform = await stage.play(lambda _: Say())
+    http = await http_with_key(platform)
     await change(http, memory=False)
     await platform.put_agent("own", **PLAIN, max_steps=5, tools=("search_*", "get_time"), show_reasoning=False)
     await platform.put_agent("left", **PLAIN)
@@ -138,6 +150,7 @@ def web_search(query: str) -> str:
     return f"found {query}"
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_switch_that_is_off_takes_its_tools_away(platform: Platform):
     def script(body: dict[str, Any]) -> Say:
         called = any(message["role"] == "tool" for message in body["messages"])
@@ -166,20 +179,19 @@ async def test_a_switch_that_is_off_takes_its_tools_away(platform: Platform):
     assert (refused.error.code, answered.content) == ("unknown_tool", "found tides")
 
 
-async def test_an_adapted_step_limit_is_recorded_and_replays(platform: Platform):
+async def test_an_adapted_step_limit_is_recorded_and_replays(stage: Stage):
     def script(body: dict[str, Any]) -> Say:
         # Other arguments at each step: the same call again and again is taken for a loop.
         step = sum(message["role"] == "assistant" for message in body["messages"])
         return Say(text="So far.", tools=(("get_current_time", {"timezone": f"Etc/GMT+{step}"}),))
 
-    async with ChatServer(script) as chat:
-        await platform.start("router", "tool_registry", "executor", "gateway", executor=chatting(chat))
-        http = await platform.http()
-        await change(http, max_steps=10)
-        await platform.put_agent("worker", **PLAIN)
-        await platform.submit("j1", "hello", agent="worker", model=MODEL)
-        job = await platform.wait_for("j1")
-        told = (await http.get("/v1/jobs/j1/events?progress=true")).text
+    platform = await stage.play(script)
+    http = await http_with_key(platform)
+    await change(http, max_steps=10)
+    await platform.put_agent("worker", **PLAIN)
+    await platform.submit("j1", "hello", agent="worker", model=MODEL)
+    job = await platform.wait_for("j1")
+    told = (await http.get("/v1/jobs/j1/events?progress=true")).text
 
     limits = (await routed(platform, "j1")).limits
     assert (limits.max_steps, limits.steps_cap, limits.steps_level) == (6, 10, "simple")
@@ -190,9 +202,10 @@ async def test_an_adapted_step_limit_is_recorded_and_replays(platform: Platform)
 
 
 @pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.asyncio(loop_scope="function")
 async def test_thinking_is_shown_only_where_settings_say_so(platform: Platform, shown: bool):
     async with Simulator(turns(Answer(text="Seven.", thinking="Three and four."))) as simulator:
-        urls = {"anthropic_base_url": simulator.url}
+        urls: dict[str, Any] = {"anthropic_base_url": simulator.url}
         await platform.start(
             "router", "executor", "gateway", router=RouterSettings(**urls), executor=ExecutorSettings(**urls)
         )

@@ -45,6 +45,11 @@ class ImagesApi:
     hold: asyncio.Event | None = None
     """Charge, and keep the last byte back until it is set."""
 
+    def forget(self) -> None:
+        """Forget what was asked and charged, and what was still to be refused."""
+        for remembered in (self.asked, self.billed_usd, self.refusals):
+            remembered.clear()
+
     def website(self) -> Website:
         """Return the site to enter."""
         site = Website()
