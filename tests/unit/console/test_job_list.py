@@ -93,12 +93,15 @@ def test_a_dry_run_that_finds_nothing_to_do_can_do_nothing():
     assert "<strong>0</strong> jobs" in html and "disabled" in html
 
 
+def listed(page: Jobs, *kept: KeptSearch) -> str:
+    values: dict[str, Any] = {"page": page, "frame": FRAME, "sorts": SORTS, "columns": COLUMNS, "actions": ACTIONS}
+    return Templates().render(TEMPLATE, kept=kept, **values).decode()
+
+
 @pytest.mark.parametrize("columns", [SHOWN, COLUMNS, ("cost",)])
 def test_the_list_has_the_columns_that_were_chosen(columns: tuple[str, ...]):
     page = Jobs(parse("a", now=NOW), [JOB], {}, None, columns=columns)
-    kept = (KeptSearch("<i>late</i>", "status:failed"), KeptSearch("all of a", "a"))
-    values: dict[str, Any] = {"page": page, "frame": FRAME, "sorts": SORTS, "columns": COLUMNS, "actions": ACTIONS}
-    html = Templates().render(TEMPLATE, kept=kept, **values).decode()
+    html = listed(page, KeptSearch("<i>late</i>", "status:failed"), KeptSearch("all of a", "a"))
 
     assert html.count("<th") - html.count("<thead") == len(columns) + 3
     assert 'data-job="j1"' in html and "<b>hi" not in html
@@ -106,6 +109,16 @@ def test_the_list_has_the_columns_that_were_chosen(columns: tuple[str, ...]):
     assert '<a class="chip" href="/jobs?s=status%3Afailed" title="status:failed">&lt;i&gt;late' in html
     assert '<a class="chip" href="/jobs?s=a" aria-current="page"' in html
     assert re.search(r'data-news="/jobs/news\?since=[^"&]*&amp;s=a"', html)
+
+
+@pytest.mark.parametrize("number", [10, 13])
+def test_agents_beyond_the_ten_busiest_are_folded(number: int):
+    facets = {"jobs": 99, "counted_max": 10_000, "status": {}, "agent": {f"a{n}": 20 - n for n in range(number)}}
+    html = listed(Jobs(parse("a", now=NOW), [JOB], facets, None))
+
+    shown, _, folded = html.partition("agents more</summary>")
+    assert shown.count("agent%3Aa") == min(number, 10) and folded.count("agent%3Aa") == number - min(number, 10)
+    assert ("3 agents more" in html) is (number == 13)
 
 
 async def test_the_stream_of_the_list_tells_new_jobs_from_changed_ones():

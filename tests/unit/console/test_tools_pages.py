@@ -70,6 +70,15 @@ def test_calls_that_nobody_knows_are_not_shown_as_none():
     assert ">0</td>" in none and ">0</td>" not in unknown and "how many calls there were is not known" in unknown
 
 
+def test_servers_that_are_away_are_one_notice():
+    away = [{"name": f"s{n}", "why": f"refused {n}", "known": n == 1} for n in range(12)]
+
+    assert "s0</a> is away: refused 0.</p>" in listed(Catalogue([], away=away[:1]))
+    many = listed(Catalogue([], away=away))
+    assert many.count('class="problem"') == 1 and "12 servers are away: " in many
+    assert many.count('title="refused ') == 12 and "Tools that they had are listed as they were." in many
+
+
 def test_a_search_names_what_the_agent_may_not_use():
     found = {
         **{"tools": [{"tool": TOOL, "score": 0.5}], "disabled": ["wire"], "searched": 9, "cost_usd": None},

@@ -120,6 +120,18 @@ def test_a_lost_connection_is_judged_by_its_first_cause(cause, wrapped, code, re
     assert (found.code, found.retryable, found.billable) == (code, retryable, billable)
 
 
+def test_a_cause_that_repeats_the_one_above_is_told_once():
+    told = "Cannot connect to host a:1 ssl:default [Connect call failed ('a', 1)]"
+    error = RuntimeError("Connection error.")
+    error.__cause__ = httpx2.ConnectError(told)
+    error.__cause__.__cause__ = OSError(told)
+    error.__cause__.__cause__.__cause__ = ConnectionRefusedError(111, "Connect call failed ('a', 1)")
+
+    found = from_transport(error, answering=False)
+
+    assert str(found) == f"RuntimeError: Connection error.; ConnectError: {told}"
+
+
 @pytest.mark.parametrize(
     ("status", "error", "code", "retryable"),
     [

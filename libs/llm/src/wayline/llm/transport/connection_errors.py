@@ -15,9 +15,7 @@ NO_ADDRESS = (httpx2.UnsupportedProtocol, httpx2.InvalidURL, aiohttp.InvalidURL)
 def from_transport(error: BaseException, *, answering: bool) -> ModelError:
     """Make the error of a failed connection: before it stood, while waiting for the answer, or in the middle of it."""
     causes = list(_causes(error))
-    description = "; ".join(dict.fromkeys(f"{type(each).__name__}: {each}".rstrip(": ") for each in causes))[
-        :MESSAGE_MAX_CHARS
-    ]
+    description = _description(causes)[:MESSAGE_MAX_CHARS]
     if any(isinstance(each, NO_ADDRESS) for each in causes):
         return ModelError("connection", description, retryable=False)
     if any(isinstance(each, aiohttp.ClientConnectorError) for each in causes):
@@ -29,6 +27,18 @@ def from_transport(error: BaseException, *, answering: bool) -> ModelError:
     if answering:
         return ModelError("stream_cut", description, retryable=True, billable=True)
     return ModelError("connection", description, retryable=True, billable=True)
+
+
+def _description(causes: list[BaseException]) -> str:
+    """Say what each cause adds to the ones above it: a library below often repeats their words."""
+    told = list[str]()
+    for cause in causes:
+        words = str(cause)
+        if isinstance(cause, OSError) and cause.strerror:
+            words = cause.strerror
+        if not words or not any(words in above for above in told):
+            told.append(f"{type(cause).__name__}: {words}".rstrip(": "))
+    return "; ".join(dict.fromkeys(told))
 
 
 def _causes(error: BaseException | None):
