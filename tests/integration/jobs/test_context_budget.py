@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 from mcp.server import MCPServer
 
 from wayline.contracts import events as e
@@ -18,7 +19,9 @@ from wayline.simulator import Asked, Fault, Say, Simulator
 from wayline.testkit import Platform, until
 from wayline.testkit.mcp_servers import serving
 
-from .conftest import with_tools
+from .conftest import http_with_key, with_tools
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
 STEPS = 50
@@ -106,7 +109,7 @@ def verbatim_thoughts(events: list[e.Event]) -> list[bytes]:
 
 
 async def read_book(platform: Platform, provider: Simulator, model: str) -> list[e.Event]:
-    urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+    urls: dict[str, Any] = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
     router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
     async with book() as url:
         registry = with_tools({"name": "book", "url": url, "effects": {"page": "read"}})
@@ -117,6 +120,13 @@ async def read_book(platform: Platform, provider: Simulator, model: str) -> list
         await platform.submit("j1", "Read me the book.", agent="reader", model=model, budget_usd="20")
         await platform.wait_for("j1", within=120)
     return await platform.events("j1")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_platform: Platform) -> Platform:
+    """A router and a gateway, for the tests that run no job."""
+    await module_platform.start("router", "gateway")
+    return module_platform
 
 
 async def until_routed(platform: Platform, job_id: str) -> list[e.JobRouted]:
@@ -131,6 +141,7 @@ async def until_routed(platform: Platform, job_id: str) -> list[e.JobRouted]:
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platform, model: str):
     async with Simulator(reads) as simulator:
         events = await read_book(platform, simulator, model)
@@ -158,6 +169,7 @@ async def test_a_budgeted_job_stays_below_its_budget_and_recalls(platform: Platf
     assert "pearl5" in results[RECALLING].content
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_budget_holds_where_no_summary_can_be_had(platform: Platform):
 
     async with Simulator(reads) as simulator:
@@ -182,9 +194,9 @@ async def test_a_budget_holds_where_no_summary_can_be_had(platform: Platform):
     ids=["the job names a model", "the agent names a model", "locked", "by rules"],
 )
 async def test_a_budgeted_jobs_level_is_recorded_whoever_chose_its_model(
-    platform: Platform, agent: dict[str, Any], options: dict[str, Any]
+    services: Platform, agent: dict[str, Any], options: dict[str, Any]
 ):
-    await platform.start("router")
+    platform = await services.new_tenant()
     await platform.put_agent("reader", AgentConfig(context="budgeted", **agent))
     await platform.submit("j1", "hello", agent="reader", **options)
     [routed] = await until_routed(platform, "j1")
@@ -192,9 +204,8 @@ async def test_a_budgeted_jobs_level_is_recorded_whoever_chose_its_model(
     assert routed.limits.context_level == "simple"
 
 
-async def test_an_input_longer_than_its_budget_is_refused(platform: Platform):
-    await platform.start("router", "gateway")
-    http = await platform.http()
+async def test_an_input_longer_than_its_budget_is_refused(services: Platform):
+    http = await http_with_key(await services.new_tenant())
     await http.put("/v1/agents/reader", json={"context": "budgeted"})
     body = {"agent": "reader", "input": "word " * 500}
     plan = (await http.post("/v1/jobs", json={**body, "options": {"dry_run": True}})).json()
@@ -208,9 +219,8 @@ async def test_an_input_longer_than_its_budget_is_refused(platform: Platform):
     assert routed["refusal"] is None
 
 
-async def test_a_budgeted_agent_is_saved_with_a_warning_for_long_instructions(platform: Platform):
-    await platform.start("router", "gateway")
-    http = await platform.http()
+async def test_a_budgeted_agent_is_saved_with_a_warning_for_long_instructions(services: Platform):
+    http = await http_with_key(await services.new_tenant())
     long = "Answer kindly. " * 200
     saved = [
         (await http.put(f"/v1/agents/a{n}", json=body)).json()

@@ -19,7 +19,7 @@ from wayline.simulator.chat_server import ChatServer, Say
 from wayline.testkit import Platform, until
 
 SLOTS = 4
-QUEUED = 1_000
+QUEUED = 200
 AT_ONCE = 50
 SINGLE = ("acme", "umbrella", "globex", "initech")
 """Tenants that submit one job each."""

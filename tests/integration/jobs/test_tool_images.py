@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import base64
 import sys
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts import events as e
@@ -24,7 +25,10 @@ from wayline.testkit.media import png
 from wayline.testkit.walks import cases
 
 from .conftest import with_tools
+from .ended_jobs import differences
 from .four_models import BLIND, CLAUDE, FACTS, FOUR, endpoints, put_own
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 SMALL = png(640, 480)
 LARGE = png(1_280, 720) + Random(1).randbytes(400_000)
@@ -109,15 +113,17 @@ def unmarked(value: Any) -> Any:
     return [unmarked(held) for held in value] if isinstance(value, list) else value
 
 
-@pytest.fixture
-async def jobs(platform: Platform, tmp_path: Path) -> CameraJobs:
-    (tmp_path / "camera.py").write_text(SERVER)
-    (tmp_path / "small.png").write_bytes(SMALL)
-    (tmp_path / "large.png").write_bytes(LARGE)
-    camera = {"name": "camera", "command": sys.executable, "args": [str(tmp_path / "camera.py")]}
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def provider(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Simulator]:
+    """The models of services for all tests, with the camera as their server."""
+    directory = tmp_path_factory.mktemp("camera")
+    (directory / "camera.py").write_text(SERVER)
+    (directory / "small.png").write_bytes(SMALL)
+    (directory / "large.png").write_bytes(LARGE)
+    camera: dict[str, Any] = {"name": "camera", "command": sys.executable, "args": [str(directory / "camera.py")]}
     camera["effects"] = {"shot": "read"}
-    simulator = await platform.simulate(rounds(*TALK), models=FACTS)
-    await platform.start(
+    simulator = await module_platform.simulate(rounds(*TALK), models=FACTS)
+    await module_platform.start(
         "router",
         "tool_registry",
         "executor",
@@ -125,9 +131,17 @@ async def jobs(platform: Platform, tmp_path: Path) -> CameraJobs:
         tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
         executor=ExecutorSettings(**endpoints(simulator)),
     )
+    yield simulator
+    assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def jobs(module_platform: Platform, provider: Simulator) -> CameraJobs:
+    provider.play(rounds(*TALK))
+    platform = await module_platform.new_tenant()
     await put_own(platform)
     await platform.put_agent("looker", instructions="Look.", tools=("camera__shot",))
-    return CameraJobs(platform, simulator)
+    return CameraJobs(platform, provider)
 
 
 @pytest.mark.parametrize("model", cases(FOUR))

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
+import pytest
+import pytest_asyncio
 from mcp.server import MCPServer
 
 from wayline.contracts import events as e
@@ -14,11 +16,14 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say as Reply
 from wayline.simulator import Simulator
-from wayline.simulator.chat_server import ChatServer, Say
+from wayline.simulator.chat_server import Say, Script
 from wayline.testkit import Platform
 from wayline.testkit.mcp_servers import serving
 
-from .conftest import chatting, until_listed, with_tools
+from .conftest import until_listed, with_tools
+from .stage import Stage, open_stage
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 OTHERS = 40
 CALLED: list[str] = []
@@ -65,12 +70,19 @@ def offered(body: dict[str, Any]) -> list[str]:
     return [tool["function"]["name"] for tool in body["tools"]]
 
 
-async def started(platform: Platform, chat: ChatServer, server: dict[str, Any], **agent: Any) -> None:
-    await platform.start(
-        "router", "executor", "tool_registry", executor=chatting(chat), tool_registry=with_tools(server)
-    )
-    await until_listed(platform, "bank__rate")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    async with bank() as server, open_stage(module_platform, tmp_path_factory.mktemp("effects"), server) as stage:
+        await until_listed(module_platform, "bank__rate")
+        yield stage
+
+
+async def play(stage: Stage, script: Script, **agent: Any) -> Platform:
+    """Have the model follow a script for an agent `banker`; nothing has been called before."""
+    CALLED.clear()
+    platform = await stage.play(script)
     await platform.put_agent("banker", **agent)
+    return platform
 
 
 def rules(before: dict[str, Any], after: dict[str, Any]) -> bool:
@@ -78,7 +90,7 @@ def rules(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return after["tools"] == before["tools"] and after["messages"][: len(before["messages"])] == before["messages"]
 
 
-async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(platform: Platform):
+async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(stage: Stage):
     def script(body: dict[str, Any]) -> Say:
         found = results(body)
         if not found:
@@ -87,18 +99,17 @@ async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(platform: Platf
             return Say(tools=(("use_tool", {"name": "bank__rate", "arguments": {"currency": "CHF"}}),))
         return Say(text=found[-1])
 
-    async with bank() as server, ChatServer(script) as chat:
-        # With steps to spare: before its last one a job is told so, which is a note of its own.
-        await started(platform, chat, server, tools=("*",), max_steps=10)
-        await platform.submit("j1", agent="banker", model="chat/m")
-        ended = await platform.wait_for("j1")
+    # With steps to spare: before its last one a job is told so, which is a note of its own.
+    platform = await play(stage, script, tools=("*",), max_steps=10)
+    await platform.submit("j1", agent="banker", model="chat/m")
+    ended = await platform.wait_for("j1")
 
     assert (ended.answer, CALLED) == ("1 CHF is 1.10 USD", ["CHF"])
-    bodies = [body for _, body in chat.calls]
+    bodies = [body for _, body in stage.chat.calls]
     assert all(rules(before, after) for before, after in pairwise(bodies))
     assert {"tool_search", "use_tool", "get_current_time"} <= set(offered(bodies[0]))
     assert not [name for name in offered(bodies[0]) if name.startswith("bank__")]
-    assert "There are tools of bank." in next(
+    assert "There are tools of bank, effects." in next(
         tool["function"]["description"] for tool in bodies[0]["tools"] if tool["function"]["name"] == "tool_search"
     )
     assert results(bodies[1])[0].startswith("bank__rate (call it through use_tool): Tell what a currency is worth")
@@ -113,7 +124,7 @@ async def test_a_found_tool_is_called_and_no_prompt_is_rewritten(platform: Platf
     assert ended.costs is not None and ended.costs.tool_tokens_saved == sum(spared)
 
 
-async def test_the_next_job_of_a_session_knows_the_found_tools(platform: Platform):
+async def test_the_next_job_of_a_session_knows_the_found_tools(stage: Stage):
     def script(body: dict[str, Any]) -> Say:
         last = body["messages"][-1]
         if last["role"] == "tool":
@@ -122,15 +133,14 @@ async def test_the_next_job_of_a_session_knows_the_found_tools(platform: Platfor
             return Say(tools=(("use_tool", {"name": "bank__rate", "arguments": {"currency": "EUR"}}),))
         return Say(tools=(("tool_search", {"query": "what is a franc worth?"}),))
 
-    async with bank() as server, ChatServer(script) as chat:
-        await started(platform, chat, server, tools=("*",))
-        for job_id, words in (("j1", "find it"), ("j2", "and the euro?")):
-            body = {"agent": "banker", "input": words, "job_id": job_id, "session_id": "s"}
-            await platform.publish({**body, "options": {"model": "chat/m"}})
-            ended = await platform.wait_for(job_id)
+    platform = await play(stage, script, tools=("*",))
+    for job_id, words in (("j1", "find it"), ("j2", "and the euro?")):
+        body = {"agent": "banker", "input": words, "job_id": job_id, "session_id": "s"}
+        await platform.publish({**body, "options": {"model": "chat/m"}})
+        ended = await platform.wait_for(job_id)
 
     assert ended.answer == "1 EUR is 1.10 USD"
-    bodies = [body for _, body in chat.calls]
+    bodies = [body for _, body in stage.chat.calls]
     assert all(rules(before, after) for before, after in pairwise(bodies))
     (continued,) = [event for event in await platform.events("j2") if isinstance(event, e.SessionContinued)]
     assert "bank__rate" in continued.context.tools_discovered
@@ -140,7 +150,7 @@ async def test_the_next_job_of_a_session_knows_the_found_tools(platform: Platfor
     assert spared[1] == [spared[0][-1]] * 2
 
 
-async def test_a_tool_that_was_not_loaded_is_not_called_but_loaded(platform: Platform):
+async def test_a_tool_that_was_not_loaded_is_not_called_but_loaded(stage: Stage):
     def script(body: dict[str, Any]) -> Say:
         found = results(body)
         if not found:
@@ -151,10 +161,9 @@ async def test_a_tool_that_was_not_loaded_is_not_called_but_loaded(platform: Pla
             return Say(tools=(("bank__rate_history", {"currency": "CHF"}),))
         return Say(text="\n".join(found))
 
-    async with bank() as server, ChatServer(script) as chat:
-        await started(platform, chat, server, tools=("*",), ask_tools={"bank__rate": "always"})
-        await platform.submit("j1", agent="banker", model="chat/m")
-        ended = await platform.wait_for("j1")
+    platform = await play(stage, script, tools=("*",), ask_tools={"bank__rate": "always"})
+    await platform.submit("j1", agent="banker", model="chat/m")
+    ended = await platform.wait_for("j1")
 
     assert (ended.status, CALLED) == ("completed", [])
     done = {(one.step, one.call): one for one in await platform.events("j1") if isinstance(one, e.ToolCompleted)}
@@ -167,7 +176,7 @@ async def test_a_tool_that_was_not_loaded_is_not_called_but_loaded(platform: Pla
     assert history.content == "7 days of CHF"
 
 
-async def test_a_disabled_tool_that_fits_is_named(platform: Platform):
+async def test_a_disabled_tool_that_fits_is_named(stage: Stage):
     def script(body: dict[str, Any]) -> Say:
         found = results(body)
         if not found:
@@ -176,12 +185,11 @@ async def test_a_disabled_tool_that_fits_is_named(platform: Platform):
             return Say(tools=tuple(calls))
         return Say(text="fine")
 
-    async with bank() as server, ChatServer(script) as chat:
-        await started(platform, chat, server, tools=("*",), tools_off=("bank__rate_history",))
-        await platform.submit("j1", agent="banker", model="chat/m")
-        await platform.wait_for("j1")
+    platform = await play(stage, script, tools=("*",), tools_off=("bank__rate_history",))
+    await platform.submit("j1", agent="banker", model="chat/m")
+    await platform.wait_for("j1")
 
-    shown, nothing, empty = results(chat.calls[-1][1])
+    shown, nothing, empty = results(stage.chat.calls[-1][1])
     assert "bank__rate (call it through use_tool)" in shown
     assert "bank__rate_history fits too, but cannot be called here: it is among the agent's `tools_off`" in shown
     assert "take bank__rate_history out of the `tools_off` of the agent" in shown
@@ -189,14 +197,13 @@ async def test_a_disabled_tool_that_fits_is_named(platform: Platform):
     assert empty.startswith("tool_search takes `query`")
 
 
-async def test_always_and_deferred_decide_what_is_in_the_prompt(platform: Platform):
-    async with bank() as server, ChatServer(lambda body: Say(text="hello")) as chat:
-        loading = {"always": ["bank__rate*"], "deferred": ["bank__*", "bank__rate_history"]}
-        await started(platform, chat, server, tools=loading)
-        await platform.submit("j1", agent="banker", model="chat/m")
-        await platform.wait_for("j1")
+async def test_always_and_deferred_decide_what_is_in_the_prompt(stage: Stage):
+    loading = {"always": ["bank__rate*"], "deferred": ["bank__*", "bank__rate_history"]}
+    platform = await play(stage, lambda body: Say(text="hello"), tools=loading)
+    await platform.submit("j1", agent="banker", model="chat/m")
+    await platform.wait_for("j1")
 
-    assert offered(chat.calls[0][1]) == ["bank__rate", "recall_details", "tool_search", "use_tool"]
+    assert offered(stage.chat.calls[0][1]) == ["bank__rate", "recall_details", "tool_search", "use_tool"]
 
 
 def finds_and_calls(asked: Any) -> Reply:
@@ -214,7 +221,7 @@ async def find_and_call(platform: Platform, model: str) -> Simulator:
     """Let a job search for a tool and call it, and return the provider that it asked."""
     async with bank() as server:
         simulator = await platform.simulate(finds_and_calls)
-        at = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
+        at: dict[str, Any] = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
         await platform.start(
             "router",
             "executor",
@@ -232,6 +239,7 @@ async def find_and_call(platform: Platform, model: str) -> Simulator:
     return simulator
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_claude_is_sent_references_and_calls_found_tools_directly(platform: Platform):
     simulator = await find_and_call(platform, "anthropic/claude-sonnet-5-5")
 
@@ -244,6 +252,7 @@ async def test_claude_is_sent_references_and_calls_found_tools_directly(platform
         assert after.usage.cache_read >= before.usage.cache_read + before.usage.cache_write_5m > 0
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_gpt_is_given_found_functions_and_calls_them_directly(platform: Platform):
     simulator = await find_and_call(platform, "openai/gpt-6-sol")
 
