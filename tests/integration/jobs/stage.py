@@ -34,10 +34,15 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    platform: Platform, directory: Path, *servers: dict[str, Any], services: tuple[str, ...] = (), **executor: Any
+    platform: Platform,
+    directory: Path,
+    *servers: dict[str, Any],
+    services: tuple[str, ...] = (),
+    asking: bool = False,
+    **executor: Any,
 ) -> AsyncIterator[Stage]:
     """Start services, with MCP servers beside the one of effects; at the end every ended job is replayed."""
-    effects = EffectsServer(directory / "effects.txt")
+    effects = EffectsServer(directory / "effects.txt", asking=asking)
     await effects.start()
     try:
         async with ChatServer(lambda _: Say()) as chat:

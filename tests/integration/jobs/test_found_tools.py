@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from decimal import Decimal
 from inspect import Parameter, Signature
 from itertools import pairwise
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from mcp.server import MCPServer
 from pydantic import Field
 
@@ -23,6 +24,9 @@ from wayline.testkit import Platform
 from wayline.testkit.mcp_servers import serving
 
 from .conftest import chatting, until_listed, with_tools
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 FIELDS = 400
 CAP_USD = Decimal("0.05")
@@ -62,21 +66,24 @@ def bank() -> MCPServer:
     return server
 
 
-async def asked(platform: Platform, url: str, script: Callable[[Asked], Say]) -> Simulator:
-    """Start the services with the bank's tools and a provider that answers by a script."""
-    simulator = await platform.simulate(script)
-    at = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
-    server = {"name": "bank", "url": url, "effects": {"rate": "read", "declaration": "read"}}
-    await platform.start(
-        "router",
-        "executor",
-        "tool_registry",
-        router=RouterSettings(**at),
-        executor=ExecutorSettings(**at),
-        tool_registry=with_tools(server),
-    )
-    await until_listed(platform, "bank__rate")
-    return simulator
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def simulator(module_platform: Platform) -> AsyncIterator[Simulator]:
+    """The providers of services that have the bank's tools."""
+    simulator = await module_platform.simulate(declares)
+    at: dict[str, Any] = {"anthropic_base_url": simulator.url, "openai_base_url": simulator.openai_url}
+    async with serving(bank()) as url:
+        server = {"name": "bank", "url": url, "effects": {"rate": "read", "declaration": "read"}}
+        await module_platform.start(
+            "router",
+            "executor",
+            "tool_registry",
+            router=RouterSettings(**at),
+            executor=ExecutorSettings(**at),
+            tool_registry=with_tools(server),
+        )
+        await until_listed(module_platform, "bank__rate")
+        yield simulator
+        assert await differences(module_platform.bus) == []
 
 
 async def turn(platform: Platform, job_id: str, words: str, **options: Any) -> JobView:
@@ -95,15 +102,17 @@ def declares(asked: Asked) -> Say:
 
 
 @both_wires
-async def test_a_huge_found_definition_stays_within_the_jobs_cap(platform: Platform, model: str):
-    async with serving(bank()) as url:
-        simulator = await asked(platform, url, declares)
-        await platform.put_agent("banker", tools={"deferred": ["bank__*"]})
-        await platform.submit("poor", agent="banker", model=model, budget_usd=str(CAP_USD))
-        await platform.wait_for("poor")
-        poor_usd, calls = simulator.bill.usd, len(simulator.bill.charges)
-        await platform.submit("rich", agent="banker", model=model, budget_usd="5")
-        rich = await platform.wait_for("rich")
+async def test_a_huge_found_definition_stays_within_the_jobs_cap(
+    module_platform: Platform, simulator: Simulator, model: str
+):
+    simulator.play(declares)
+    platform = await module_platform.new_tenant()
+    await platform.put_agent("banker", tools={"deferred": ["bank__*"]})
+    await platform.submit("poor", agent="banker", model=model, budget_usd=str(CAP_USD))
+    await platform.wait_for("poor")
+    poor_usd, calls = simulator.bill.usd, len(simulator.bill.charges)
+    await platform.submit("rich", agent="banker", model=model, budget_usd="5")
+    rich = await platform.wait_for("rich")
 
     assert 0 < poor_usd <= CAP_USD
     assert rich.answer == "declared"
@@ -138,13 +147,15 @@ def _unmarked(value: Any) -> Any:
 
 
 @both_wires
-async def test_found_tools_stay_as_sent_when_the_agent_changes(platform: Platform, model: str):
-    async with serving(bank()) as url:
-        simulator = await asked(platform, url, rates)
-        for job_id, words, instructions in (("j1", "a franc?", "Help."), ("j2", "and the euro?", "Help politely.")):
-            await platform.put_agent("banker", tools={"deferred": ["bank__*"]}, instructions=instructions)
-            ended = await turn(platform, job_id, words, model=model)
-            assert ended.answer == "done"
+async def test_found_tools_stay_as_sent_when_the_agent_changes(
+    module_platform: Platform, simulator: Simulator, model: str
+):
+    simulator.play(rates)
+    platform = await module_platform.new_tenant()
+    for job_id, words, instructions in (("j1", "a franc?", "Help."), ("j2", "and the euro?", "Help politely.")):
+        await platform.put_agent("banker", tools={"deferred": ["bank__*"]}, instructions=instructions)
+        ended = await turn(platform, job_id, words, model=model)
+        assert ended.answer == "done"
 
     bodies = [asked.body for asked in simulator.requests]
     assert len(bodies) == 5
@@ -155,6 +166,7 @@ async def test_found_tools_stay_as_sent_when_the_agent_changes(platform: Platfor
     assert breaks == ["agent_changed", None]
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_required_tool_of_a_later_turn_is_announced(platform: Platform):
     def script(body: dict[str, Any]) -> ChatSay:
         last = body["messages"][-1]

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 from mcp.server import MCPServer
 
 from wayline.contracts import events as e
@@ -20,7 +21,10 @@ from wayline.simulator import Asked, Say, Simulator
 from wayline.testkit import Platform, until
 from wayline.testkit.mcp_servers import serving
 
-from .conftest import until_listed, with_tools
+from .conftest import http_with_key, until_listed, with_tools
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 WIRES = {"anthropic": "anthropic/claude-sonnet-5-5", "openai": "openai/gpt-6.1-terra"}
 FIND = "shop__find"
@@ -56,7 +60,7 @@ class Shop:
         async def hear(message: Any) -> None:
             self.streamed[message.subject.rpartition(".")[2]] += orjson.loads(message.data)["text"]
 
-        await self.platform.bus.nc.subscribe("deltas.default.>", cb=hear)
+        await self.platform.bus.nc.subscribe(f"deltas.{self.platform.tenant}.>", cb=hear)
 
     async def say(self, job_id: str, text: str, *, agent: str = "assistant") -> str:
         """Submit a turn of one user's session, and return its answer."""
@@ -67,32 +71,46 @@ class Shop:
         return job.answer or ""
 
 
-@pytest.fixture(params=WIRES, ids=WIRES.get)
-async def shop(platform: Platform, words: Words, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_platform: Platform) -> AsyncIterator[Shop]:
+    """The services and their tool; what they say, each test tells."""
     mcp = MCPServer("shop")
+    provider = await module_platform.simulate(lambda _: Say())
+    shop = Shop(module_platform, provider, ENGLISH, WIRES["anthropic"])
 
     @mcp.tool()
     def find(number: str) -> dict[str, Any]:
         """Find an order."""
-        return {"status": "sent", "entities": [{"type": "order", "id": number, "name": words.item}]}
+        return {"status": "sent", "entities": [{"type": "order", "id": number, "name": shop.words.item}]}
 
     def says(asked: Asked) -> Say:
-        if words.question in asked.text and not asked.results:
+        if shop.words.question in asked.text and not asked.results:
             return Say(tools=((FIND, {"number": "A-17"}),))
-        return Say(text=words.answer)
+        return Say(text=shop.words.answer)
 
-    async with Simulator(says) as provider, serving(mcp) as url:
-        urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
-        await platform.start(
+    provider.script = says
+    async with serving(mcp) as url:
+        urls: dict[str, Any] = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+        await module_platform.start(
             *("router", "tool_registry", "executor", "gateway"),
             router=RouterSettings(**urls),
             executor=ExecutorSettings(**urls, tool_wait_s=2.0),
             tool_registry=with_tools({"name": "shop", "url": url, "effects": {"find": "read"}}),
         )
-        await until_listed(platform, FIND)
-        shop = Shop(platform, provider, words, WIRES[request.param])
-        await shop.hear()
+        await until_listed(module_platform, FIND)
         yield shop
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module", params=WIRES, ids=WIRES.get)
+async def shop(shared: Shop, words: Words, request: pytest.FixtureRequest) -> Shop:
+    """The shop as a tenant of the test's own sees it, in one language and on one wire."""
+    shared.words = words
+    shared.provider.play(shared.provider.script)
+    platform = await shared.platform.new_tenant()
+    shop = replace(shared, platform=platform, model=WIRES[request.param], streamed=defaultdict(str))
+    await shop.hear()
+    return shop
 
 
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["English", "Chinese"])
@@ -108,10 +126,10 @@ async def test_a_conversation_keeps_its_language_byte_for_byte(shop: Shop, words
     assert (note.label, note.text.splitlines()[1]) == ("CONTEXT UPDATE", f'- order "A-17" "{words.item}" (from {FIND})')
     assert f'"{words.item}"' in second.turns[-1].text
 
-    http = await shop.platform.http()
+    http = await http_with_key(shop.platform)
     store = await shop.platform.store("router")
     ended = "SELECT ended_at IS NOT NULL FROM latest_results WHERE job_id = 'j1'"
-    await until(lambda: store.fetchval("default", ended), why="the end is kept")
+    await until(lambda: store.fetchval(shop.platform.tenant, ended), why="the end is kept")
     latest = (await http.get("/v1/agents/assistant/latest", params={"user_id": "ann"})).json()
     assert latest["outcome"]["answer"] == words.answer
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import orjson
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.contracts.jobs import JobView
@@ -22,8 +22,11 @@ from wayline.testkit.walks import cases
 
 from ..simulator.jobs import JOBS
 from .conftest import index_document, with_tools
+from .ended_jobs import differences
 from .four_models import CLAUDE, FACTS, FOUR, GPT, IN_WORDS, OWN, endpoints, put_own
 from .test_discovering import box, listing
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 NO_TEMPERATURE = "temperature dropped: the model takes none"
 NOTES = {
@@ -100,11 +103,14 @@ class ProviderJobs:
 
     def charges(self, job_id: str) -> list[Charge]:
         """What the provider bills for a job, by the attempt ids that it was sent."""
-        return [charge for charge in self.simulator.bill.charges if charge.attempt.startswith(f"default/{job_id}/")]
+        calls = f"{self.platform.tenant}/{job_id}/"
+        return [charge for charge in self.simulator.bill.charges if charge.attempt.startswith(calls)]
 
 
-@asynccontextmanager
-async def opened(platform: Platform) -> AsyncIterator[ProviderJobs]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_platform: Platform) -> AsyncIterator[ProviderJobs]:
+    """The providers, and services with one tool, for all tests."""
+    platform = module_platform
     simulator = await platform.simulate(script, models=FACTS)
     jobs = ProviderJobs(platform, simulator)
 
@@ -127,15 +133,20 @@ async def opened(platform: Platform) -> AsyncIterator[ProviderJobs]:
             tool_registry=with_tools({**server.settings(), "effects": {"search": "once"}}),
         )
         await listing(platform, "search")
-        await platform.bus.nc.subscribe("deltas.default.>", cb=hear)
+        await platform.bus.nc.subscribe("deltas.>", cb=hear)
         yield jobs
+        assert await differences(platform.bus) == []
 
 
-@pytest.fixture
-async def jobs(platform: Platform) -> AsyncIterator[ProviderJobs]:
-    async with opened(platform) as jobs:
-        await put_own(platform)
-        yield jobs
+@pytest_asyncio.fixture(loop_scope="module")
+async def jobs(shared: ProviderJobs) -> ProviderJobs:
+    """The same as a tenant of the test's own, for which nothing was asked, searched and streamed."""
+    shared.simulator.play(script)
+    shared.searched.clear()
+    shared.streamed.clear()
+    platform = await shared.platform.new_tenant()
+    await put_own(platform)
+    return replace(shared, platform=platform)
 
 
 def answers(events: list[e.Event]) -> list[e.ModelCompleted]:
@@ -158,7 +169,7 @@ async def test_the_same_three_jobs_do_the_same_on_every_wire_format(jobs: Provid
 
     for at, (name, job) in enumerate(ended.items()):
         events = await jobs.platform.events(f"j{at}")
-        assert (job.status, job.error, job.route.name) == ("completed", None, model), name
+        assert (job.status, job.error, job.route and job.route.name) == ("completed", None, model), name
         assert outcome(job, events) == expected(name, model), name
         assert [event for event in events if isinstance(event, e.ModelFailed)] == []
         assert {event.status for event in events if isinstance(event, e.ToolCompleted)} == {"success"}
@@ -168,8 +179,8 @@ async def test_the_same_three_jobs_do_the_same_on_every_wire_format(jobs: Provid
         assert [each.attempt_id for each in answers(events)] == [charge.attempt for charge in charges]
         assert [each.usage for each in answers(events)] == [charge.usage for charge in charges]
         assert (job.usage, job.cost_usd) == (sum((c.usage for c in charges), Usage()), sum(c.usd for c in charges))
-        assert job.cost_usd > 0
-        assert job.costs.model == {model: job.cost_usd}
+        assert job.cost_usd is not None and job.cost_usd > 0
+        assert job.costs is not None and job.costs.model == {model: job.cost_usd}
 
         spoken = {(f"j{at}", each.step, each.attempt): each.message.text for each in answers(events)}
         assert await jobs.heard(f"j{at}", spoken) == {call: text for call, text in spoken.items() if text}
@@ -203,7 +214,8 @@ async def test_what_a_model_thought_goes_back_to_it_as_it_came(jobs: ProviderJob
     await jobs.play(model)
 
     events = await jobs.platform.events("j1")
-    first, second, third = [each for each in jobs.simulator.requests if each.attempt.startswith("default/j1/")]
+    calls = f"{jobs.platform.tenant}/j1/"
+    first, second, third = [each for each in jobs.simulator.requests if each.attempt.startswith(calls)]
     for before, sent in zip(answers(events), (second, third), strict=False):
         assert before.message.verbatim is not None
         kept = [without_mark(block) for block in before.message.verbatim.blocks]
@@ -218,6 +230,7 @@ def without_mark(block: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in block.items() if name != "cache_control"}
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_the_knowledge_job_runs_on_the_offline_model(platform: Platform):
     await platform.start("router", "executor", "tool_registry", "retrieval")
     text = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
@@ -225,8 +238,9 @@ async def test_the_knowledge_job_runs_on_the_offline_model(platform: Platform):
     await platform.submit("k1", "How often is a lease renewed?")
 
     job = await platform.wait_for("k1")
+    assert job.route is not None
     assert (job.status, job.route.name, job.steps, job.cost_usd) == ("completed", "offline/extractive", 2, 0)
-    assert "renewed every two seconds" in job.answer
+    assert "renewed every two seconds" in (job.answer or "")
     assert [citation.document for citation in job.citations] == ["leases.md"]
     called = [event.tool for event in await platform.events("k1") if isinstance(event, e.ToolCompleted)]
     assert called == ["search_knowledge"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import mcp_types as types
 import pytest
+import pytest_asyncio
 from mcp.server.lowlevel import Server
 
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
 from wayline.contracts.errors import Reject
 from wayline.contracts.mcp_servers import (
     DeleteServer,
@@ -22,15 +23,17 @@ from wayline.contracts.mcp_servers import (
     ServerView,
 )
 from wayline.contracts.server_config import ServerConfig
-from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.contracts.tool_use import AgentVersion, GetToolUse, ToolUse
 from wayline.contracts.tools import ListTools, ToolList
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 from wayline.testkit.mcp_servers import serving
 from wayline.tracing.settings import Settings as TracingSettings
 
 from .conftest import chatting, with_tools
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 AMOUNT = {"type": "object", "properties": {"amount": {"type": "integer"}}, "required": ["amount"]}
 SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 5}}, "required": ["amount"]}
@@ -63,8 +66,11 @@ def pays(*amounts: int) -> Any:
     )
 
 
+counts = turns(Say(tools=(("calculator", {"expression": "1+1"}),)), Say(text="done"))
+
+
 def plan(text: str) -> Any:
-    return {"two": pays(3, 9), "one": pays(4), "ask": pays(1), "other": pays(100, 200, 300)}[text]
+    return {"two": pays(3, 9), "one": pays(4), "ask": pays(1), "other": pays(100, 200, 300), "count": counts}[text]
 
 
 def by_input(body: Any) -> Any:
@@ -74,74 +80,78 @@ def by_input(body: Any) -> Any:
     return plan(asked.partition("\n")[0])(body)
 
 
-@asynccontextmanager
-async def used(platform) -> AsyncIterator[tuple[Bank, str]]:
-    """Two tenants that have the same bank: `default` paid 3, 9 and 4 and waits to pay 1, `acme` paid three times."""
-    bank = Bank()
-    async with ChatServer(by_input) as chat, serving(bank.server) as url:
-        await platform.start(
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def services(module_platform: Platform) -> AsyncIterator[Platform]:
+    """Services whose model does what the input of its job names."""
+    async with ChatServer(by_input) as chat:
+        await module_platform.start(
             *("router", "executor", "tool_registry", "tracing"),
             executor=chatting(chat),
             tool_registry=with_tools(server_allowed_hosts=["127.0.0.1:*"], probe_every_s=0.1),
             tracing=TracingSettings(linger_ms=5),
         )
-        await platform.bus.ask(CreateTenant(tenant="acme"), Tenant)
-        for tenant in ("default", "acme"):
-            await put_server(platform, tenant, url)
-            await put_agent(platform, tenant, "payer", tools=("bank__pay", "bank__rate"))
-        await put_agent(platform, "default", "careful", tools=("bank__*",), ask="always")
-        await put_agent(platform, "default", "idle", tools=("calculator",))
-        for job, text in (("j1", "two"), ("j2", "one")):
+        yield module_platform
+        assert await differences(module_platform.bus) == []
+
+
+@dataclass
+class Used:
+    """Two tenants that have the same bank: one paid 3, 9 and 4 and waits to pay 1, the other paid three times."""
+
+    bank: Bank
+    mine: Platform
+    theirs: Platform
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def used(services: Platform) -> AsyncIterator[Used]:
+    used = Used(Bank(), await services.new_tenant(), await services.new_tenant())
+    async with serving(used.bank.server) as url:
+        for platform in (used.mine, used.theirs):
+            await put_server(platform, url)
+            await platform.put_agent("payer", tools=("bank__pay", "bank__rate"))
+        await used.mine.put_agent("careful", tools=("bank__*",), ask="always")
+        await used.mine.put_agent("idle", tools=("calculator",))
+        for platform, job, text in ((used.mine, "j1", "two"), (used.mine, "j2", "one"), (used.theirs, "j1", "other")):
             await platform.submit(job, text, agent="payer", model="chat/m")
             await platform.wait_for(job)
-        await platform.publish(
-            {"agent": "payer", "input": "other", "job_id": "j1", "options": {"model": "chat/m"}}, tenant="acme"
-        )
-        await platform.wait_for("j1", "acme")
-        await platform.submit("j3", "ask", agent="careful", model="chat/m")
-        await platform.wait_until_parked("j3")
-        await until_traced(platform, "default", calls=6)
-        await until_traced(platform, "acme", calls=4)
-        yield bank, url
+        await used.mine.submit("j3", "ask", agent="careful", model="chat/m")
+        await used.mine.wait_until_parked("j3")
+        await until_traced(used.mine, calls=6, parked=1)
+        await until_traced(used.theirs, calls=4, parked=0)
+        yield used
 
 
-async def put_server(platform, tenant: str, url: str) -> None:
-    config = ServerConfig(url=url, effects={"pay": "once", "rate": "read"}, untrusted=False)
-    await platform.bus.ask(PutServer(tenant=tenant, name="bank", config=config), ServerView)
+async def put_server(platform: Platform, url: str) -> None:
+    config = ServerConfig.model_validate({"url": url, "effects": {"pay": "once", "rate": "read"}, "untrusted": False})
+    await platform.bus.ask(PutServer(tenant=platform.tenant, name="bank", config=config), ServerView)
 
     async def listed() -> bool:
-        found = await platform.bus.ask(ListTools(tenant=tenant, patterns=("bank__*",)), ToolList)
+        found = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bank__*",)), ToolList)
         return len(found.tools) == 2
 
     await until(listed, within=20, why="the bank's tools are listed")
 
 
-async def put_agent(platform, tenant: str, name: str, **fields: Any) -> None:
-    ask = PutAgent(tenant=tenant, name=name, config=AgentConfig(**fields))
-    await platform.bus.ask(ask, Agent)
-
-
-async def until_traced(platform, tenant: str, *, calls: int) -> None:
-    """Wait until tracing has this many calls of the bank, and the parked job where there is one."""
+async def until_traced(platform: Platform, *, calls: int, parked: int) -> None:
+    """Wait until tracing has this many calls of the bank and as many parked jobs."""
 
     async def traced() -> bool:
-        ask = GetToolUse(tenant=tenant, tools=("bank__pay", "bank__rate"), since="2020-01-01T00:00:00Z")
+        tools, since = ("bank__pay", "bank__rate"), datetime(2020, 1, 1, tzinfo=UTC)
+        ask = GetToolUse(tenant=platform.tenant, tools=tools, since=since)
         use = await platform.bus.ask(ask, ToolUse)
-        return sum(one.calls for one in use.counts) == calls and len(use.parked) == (tenant == "default")
+        return sum(one.calls for one in use.counts) == calls and len(use.parked) == parked
 
-    await until(traced, within=20, why=f"tracing has {calls} calls of {tenant}")
+    await until(traced, within=20, why=f"tracing has {calls} calls")
 
 
-async def impact(
-    platform, tenant: str = "default", config: ServerConfig | None = None, name: str = "bank"
-) -> ServerImpact:
-    ask = GetImpact(tenant=tenant, name=name, **({} if config is None else {"config": config}))
+async def impact(platform: Platform, config: ServerConfig | None = None, name: str = "bank") -> ServerImpact:
+    ask = GetImpact(tenant=platform.tenant, name=name, config=config)
     return await platform.bus.ask(ask, ServerImpact, timeout_s=30)
 
 
-async def test_impact_counts_exactly_what_the_tenant_uses(platform):
-    async with used(platform):
-        mine, theirs = await impact(platform), await impact(platform, "acme")
+async def test_impact_counts_exactly_what_the_tenant_uses(used: Used):
+    mine, theirs = await impact(used.mine), await impact(used.theirs)
 
     assert [(one.tool, one.change, one.calls) for one in mine.tools] == [
         ("bank__pay", "unchanged", 4),
@@ -158,14 +168,13 @@ async def test_impact_counts_exactly_what_the_tenant_uses(platform):
     assert AgentVersion(name="careful", version=1) not in theirs.agents
 
 
-async def test_recorded_calls_that_the_waiting_schema_refuses_are_named(platform):
-    async with used(platform) as (bank, _):
-        bank.tools["pay"] = SMALL
-        del bank.tools["rate"]
-        await until_seen(platform, tools=0, quarantined=1)
+async def test_recorded_calls_that_the_waiting_schema_refuses_are_named(used: Used):
+    used.bank.tools["pay"] = SMALL
+    del used.bank.tools["rate"]
+    await until_seen(used, tools=0, quarantined=1)
 
-        found = await impact(platform)
-        theirs = await impact(platform, "acme")
+    found = await impact(used.mine)
+    theirs = await impact(used.theirs)
 
     assert {one.tool: (one.change, one.calls, one.would_fail) for one in found.tools} == {
         "bank__pay": ("changed", 4, 1),
@@ -180,25 +189,24 @@ async def test_recorded_calls_that_the_waiting_schema_refuses_are_named(platform
     assert theirs.tools[0].would_fail == 3
 
 
-async def until_seen(platform, *, tools: int, quarantined: int) -> None:
-    for tenant in ("default", "acme"):
+async def until_seen(used: Used, *, tools: int, quarantined: int) -> None:
+    for platform in (used.mine, used.theirs):
 
-        async def is_so(tenant: str = tenant) -> bool:
-            view = await platform.bus.ask(GetServer(tenant=tenant, name="bank"), ServerView)
+        async def is_so(platform: Platform = platform) -> bool:
+            view = await platform.bus.ask(GetServer(tenant=platform.tenant, name="bank"), ServerView)
             return (view.tools, view.quarantined) == (tools, quarantined)
 
         await until(is_so, within=20, why="the change is seen")
 
 
-async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(platform):
-    async with used(platform):
-        other = Bank()
-        other.tools = {"pay": SMALL, "refund": AMOUNT}
-        async with serving(other.server) as url:
-            found = await impact(platform, config=ServerConfig(url=url))
-        with pytest.raises(Reject, match="cannot be used"):
-            await impact(platform, config=ServerConfig(url="http://127.0.0.1:9/mcp"))
-        saved = await platform.bus.ask(GetServer(tenant="default", name="bank"), ServerView)
+async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(used: Used):
+    other = Bank()
+    other.tools = {"pay": SMALL, "refund": AMOUNT}
+    async with serving(other.server) as url:
+        found = await impact(used.mine, config=ServerConfig(url=url))
+    with pytest.raises(Reject, match="cannot be used"):
+        await impact(used.mine, config=ServerConfig(url="http://127.0.0.1:9/mcp"))
+    saved = await used.mine.bus.ask(GetServer(tenant=used.mine.tenant, name="bank"), ServerView)
 
     assert {one.tool: (one.change, one.calls, one.would_fail) for one in found.tools} == {
         "bank__pay": ("changed", 4, 1),
@@ -208,17 +216,16 @@ async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(platfo
     assert (saved.tools, saved.quarantined) == (2, 0)
 
 
-async def test_a_tool_with_an_unusable_schema_is_not_gone(platform):
-    async with used(platform):
-        other = Bank()
-        other.tools = {"pay": UNUSABLE, "rate": {"type": "object"}}
-        async with serving(other.server) as url:
-            unsaved = await impact(platform, config=ServerConfig(url=url))
-            await platform.bus.ask(DeleteServer(tenant="acme", name="bank"), ServerDeleted)
-            saving = PutServer(tenant="acme", name="bank", config=ServerConfig(url=url))
-            await platform.bus.ask(saving, ServerView)
-            await until_connected(platform, "acme")
-            saved = await impact(platform, "acme")
+async def test_a_tool_with_an_unusable_schema_is_not_gone(used: Used):
+    other = Bank()
+    other.tools = {"pay": UNUSABLE, "rate": {"type": "object"}}
+    async with serving(other.server) as url:
+        unsaved = await impact(used.mine, config=ServerConfig(url=url))
+        await used.mine.bus.ask(DeleteServer(tenant=used.theirs.tenant, name="bank"), ServerDeleted)
+        saving = PutServer(tenant=used.theirs.tenant, name="bank", config=ServerConfig(url=url))
+        await used.mine.bus.ask(saving, ServerView)
+        await until_connected(used.theirs)
+        saved = await impact(used.theirs)
 
     pay, rate = unsaved.tools
     assert (pay.change, pay.calls, pay.would_fail) == ("changed", 4, 4)
@@ -229,43 +236,35 @@ async def test_a_tool_with_an_unusable_schema_is_not_gone(platform):
     assert (rate.change, rate.unusable) == ("unchanged", "")
 
 
-async def until_connected(platform, tenant: str) -> None:
+async def until_connected(platform: Platform) -> None:
     async def is_so() -> bool:
-        view = await platform.bus.ask(GetServer(tenant=tenant, name="bank"), ServerView)
+        view = await platform.bus.ask(GetServer(tenant=platform.tenant, name="bank"), ServerView)
         return view.state == "connected"
 
     await until(is_so, within=20, why="the bank is connected")
 
 
-async def test_impact_of_built_in_tools_counts_their_calls(platform):
-    plan = turns(Say(tools=(("calculator", {"expression": "1+1"}),)), Say(text="done"))
-    async with ChatServer(plan) as chat:
-        await platform.start(
-            *("router", "executor", "tool_registry", "tracing"),
-            executor=chatting(chat),
-            tool_registry=with_tools(),
-            tracing=TracingSettings(linger_ms=5),
-        )
-        await put_agent(platform, "default", "counter", tools=("calculator",))
-        await platform.submit("j1", "count", agent="counter", model="chat/m")
-        await platform.wait_for("j1")
+async def test_impact_of_built_in_tools_counts_their_calls(services: Platform):
+    platform = await services.new_tenant()
+    await platform.put_agent("counter", tools=("calculator",))
+    await platform.submit("j1", "count", agent="counter", model="chat/m")
+    await platform.wait_for("j1")
 
-        async def counted() -> bool:
-            return (await impact(platform, name="builtin")).calls == 1
+    async def counted() -> bool:
+        return (await impact(platform, name="builtin")).calls == 1
 
-        await until(counted, within=20, why="tracing has the call")
-        found = await impact(platform, name="builtin")
+    await until(counted, within=20, why="tracing has the call")
+    found = await impact(platform, name="builtin")
 
     assert {one.tool: one.calls for one in found.tools if one.calls} == {"calculator": 1}
     assert "counter" in {one.name for one in found.agents}
     assert found.jobs == 1
 
 
-async def test_a_parked_job_counts_by_its_own_agent_version(platform):
-    async with used(platform):
-        await put_agent(platform, "default", "careful", tools=("calculator",))
+async def test_a_parked_job_counts_by_its_own_agent_version(used: Used):
+    await used.mine.put_agent("careful", tools=("calculator",))
 
-        found = await impact(platform)
+    found = await impact(used.mine)
 
     assert {one.name for one in found.agents} == {"assistant", "payer"}
     assert [(one.job_id, one.agent_version) for one in found.parked] == [("j3", 1)]

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
+import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
 from wayline.simulator.chat_server import ChatServer, Say, turns
@@ -15,9 +17,12 @@ from wayline.testkit.effects_server import EffectsServer
 
 from ..older_server import Ask, OlderServer
 from .conftest import chatting, until_listed, with_tools
+from .stage import Stage, open_stage
 from .test_approvals import answers, until_dead_letter, waiting
 from .test_code import executor, program
 from .test_code import start as start_coder
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 SEND = "effects__send_once"
 
@@ -26,15 +31,22 @@ def sends() -> Any:
     return turns(Say(tools=((SEND, {"amount": 5}),)), Say(text="all done"))
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    async with open_stage(module_platform, tmp_path_factory.mktemp("effects"), asking=True) as stage:
+        yield stage
+
+
 async def start(platform: Platform, effects: EffectsServer, chat: ChatServer, **executor: Any) -> None:
     effects.asking = True
     await effects.start()
-    settings = chatting(chat).model_copy(update=executor)
+    settings = chatting(chat, **executor)
     tools = with_tools(effects.settings(), probe_every_s=0.2)
     await platform.start("router", "executor", "tool_registry", executor=settings, tool_registry=tools)
     await until_listed(platform, SEND)
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_the_answer_goes_to_the_server_and_the_call_completes(platform, effects):
     async with ChatServer(sends()) as chat:
         await start(platform, effects, chat)
@@ -57,21 +69,21 @@ async def test_the_answer_goes_to_the_server_and_the_call_completes(platform, ef
     assert (decided.answer, decided.arguments, decided.by) == ({"account": "DE12"}, None, "ann")
 
 
-async def test_an_answer_that_the_schema_refuses_decides_nothing(platform, effects):
-    async with ChatServer(sends()) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", model="chat/m")
-        [asked] = await waiting(platform)
+async def test_an_answer_that_the_schema_refuses_decides_nothing(stage: Stage):
+    platform = await stage.play(sends())
+    await platform.submit("j1", model="chat/m")
+    [asked] = await waiting(platform)
 
-        await platform.decide("j1", asked.approval_id, arguments={"account": "DE"})
-        await until_dead_letter(platform, "invalid_arguments", "account")
-        assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
-        await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
+    await platform.decide("j1", asked.approval_id, arguments={"account": "DE"})
+    await until_dead_letter(platform, "invalid_arguments", "account")
+    assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
+    await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
 
-        assert (await platform.wait_for("j1")).answer == "all done"
-    assert effects.count("send_once") == 1
+    assert (await platform.wait_for("j1")).answer == "all done"
+    assert stage.effects.count("send_once") == 1
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_answer_without_arguments_is_refused_over_the_bus(platform, effects):
     async with ChatServer(sends()) as chat:
         await start(platform, effects, chat)
@@ -92,22 +104,22 @@ async def test_an_answer_without_arguments_is_refused_over_the_bus(platform, eff
         assert [one.approval_id for one in await waiting(platform)] == [asked.approval_id]
 
 
-async def test_a_question_that_was_declined_is_told_to_the_model(platform, effects):
-    async with ChatServer(sends()) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", model="chat/m")
-        [asked] = await waiting(platform)
+async def test_a_question_that_was_declined_is_told_to_the_model(stage: Stage):
+    platform = await stage.play(sends())
+    await platform.submit("j1", model="chat/m")
+    [asked] = await waiting(platform)
 
-        await platform.decide("j1", asked.approval_id, "deny", reason="no account is free")
+    await platform.decide("j1", asked.approval_id, "deny", reason="no account is free")
 
-        assert (await platform.wait_for("j1")).answer == "all done"
-        assert await answers(chat) == [
-            "the tool asked for input (From which account are 5 sent?) and a person declined to answer, so it was not "
-            "done: no account is free"
-        ]
-    assert effects.calls() == []
+    assert (await platform.wait_for("j1")).answer == "all done"
+    assert await answers(stage.chat) == [
+        "the tool asked for input (From which account are 5 sent?) and a person declined to answer, so it was not "
+        "done: no account is free"
+    ]
+    assert stage.effects.calls() == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_question_that_nobody_answers_in_time_is_told(platform, effects):
     async with ChatServer(sends()) as chat:
         await start(platform, effects, chat, decision_ttl_s=1.0)
@@ -119,6 +131,7 @@ async def test_a_question_that_nobody_answers_in_time_is_told(platform, effects)
     assert effects.calls() == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_cut_call_with_an_answer_is_unknown_and_not_repeated(platform, effects):
     async with ChatServer(sends()) as chat:
         effects.delay_ms = 60_000
@@ -137,20 +150,20 @@ async def test_a_cut_call_with_an_answer_is_unknown_and_not_repeated(platform, e
     assert [event.key for event in await platform.events_of("j1", e.ToolUnknown)] == ["default/j1/1/1/2"]
 
 
-async def test_a_job_cancelled_while_a_question_waits_ends(platform, effects):
-    async with ChatServer(sends()) as chat:
-        await start(platform, effects, chat)
-        await platform.submit("j1", model="chat/m")
-        await waiting(platform)
+async def test_a_job_cancelled_while_a_question_waits_ends(stage: Stage):
+    platform = await stage.play(sends())
+    await platform.submit("j1", model="chat/m")
+    await waiting(platform)
 
-        await platform.signal("j1", type="cancel")
+    await platform.signal("j1", type="cancel")
 
-        assert (await platform.wait_for("j1")).status == "cancelled"
+    assert (await platform.wait_for("j1")).status == "cancelled"
     [ended] = await platform.events_of("j1", e.ToolCompleted)
     assert ended.error is not None and ended.error.code == "cancelled"
-    assert effects.calls() == []
+    assert stage.effects.calls() == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_program_waits_for_the_answer_too(platform, effects):
     effects.asking = True
     async with ChatServer(turns(program("await effects__send_once(amount=5)"), Say(text="done"))) as chat:
@@ -189,6 +202,7 @@ def books() -> Any:
     return turns(Say(tools=(("old__act", {}),)), Say(text="all done"))
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_each_question_of_an_older_server_is_asked_of_a_person(platform):
     async with ChatServer(books()) as chat, older(platform, chat) as server:
         await platform.submit("j1", model="chat/m")
@@ -217,6 +231,7 @@ async def test_each_question_of_an_older_server_is_asked_of_a_person(platform):
     assert server.calls == 3
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_the_model_reads_how_an_unanswered_older_server_ended(platform):
     async with ChatServer(books()) as chat, older(platform, chat) as server:
         await platform.submit("j1", model="chat/m")
