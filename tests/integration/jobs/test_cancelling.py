@@ -1,14 +1,28 @@
 """A cancel really stops what runs, and the job says what became of it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
+import pytest
+import pytest_asyncio
+
+from wayline.contracts.events import ModelFailed
 from wayline.executor.adapters.tool_registry import ToolRegistry
 from wayline.executor.run_tickets import Lane
 from wayline.journal import JobLog
 from wayline.simulator.chat_server import ChatServer, Say, turns
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
 from .conftest import chatting, with_tools
+from .stage import Stage, open_stage
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stage(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage]:
+    async with open_stage(module_platform, tmp_path_factory.mktemp("effects")) as stage:
+        yield stage
 
 
 def slow_first_result(monkeypatch) -> tuple[asyncio.Event, asyncio.Event]:
@@ -27,23 +41,24 @@ def slow_first_result(monkeypatch) -> tuple[asyncio.Event, asyncio.Event]:
     return appended, go_on
 
 
-async def test_a_cancel_stops_a_running_model_stream(platform):
-    async with ChatServer(lambda _: Say(text="one two", hold=asyncio.Event())) as chat:
-        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
-        await platform.submit("j1", model="chat/m")
-        await until(lambda: bool(chat.calls), why="the model was asked")
+async def test_a_cancel_stops_a_running_model_stream(stage: Stage):
+    platform = await stage.play(lambda _: Say(text="one two", hold=asyncio.Event()))
+    await platform.submit("j1", model="chat/m")
+    await until(lambda: bool(stage.chat.calls), why="the model was asked")
 
-        await platform.signal("j1", type="cancel", reason="enough", by="ann")
+    await platform.signal("j1", type="cancel", reason="enough", by="ann")
 
-        cancelled = await platform.wait_for("j1")
-        assert cancelled.status == "cancelled"
-        await until(lambda: chat.aborted == 1, why="the provider's stream was cut")
-        events = await platform.events("j1")
-        assert [event.type for event in events[-3:]] == ["job.cancel_requested", "model.failed", "job.cancelled"]
-        assert events[-2].attempt_id == chat.calls[0][0]
-        await platform.wait_until_empty("RUN")
+    cancelled = await platform.wait_for("j1")
+    assert cancelled.status == "cancelled"
+    await until(lambda: stage.chat.aborted == 1, why="the provider's stream was cut")
+    events = await platform.events("j1")
+    assert [event.type for event in events[-3:]] == ["job.cancel_requested", "model.failed", "job.cancelled"]
+    [failed] = await platform.events_of("j1", ModelFailed)
+    assert failed.attempt_id == stage.chat.calls[0][0]
+    await platform.wait_until_empty("RUN")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_cancel_stops_a_running_tool_and_its_outcome_is_recorded(platform, effects):
     effects.delay_ms = 60_000
     await effects.start()
@@ -63,6 +78,7 @@ async def test_a_cancel_stops_a_running_tool_and_its_outcome_is_recorded(platfor
         assert effects.calls() == []
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_job_cancelled_before_anybody_claimed_it_never_calls_its_model(platform):
     async with ChatServer(lambda _: Say(text="never")) as chat:
         await platform.start("router", "tool_registry")
@@ -76,20 +92,20 @@ async def test_a_job_cancelled_before_anybody_claimed_it_never_calls_its_model(p
         assert chat.calls == []
 
 
-async def test_a_cancel_after_the_end_changes_nothing(platform):
-    async with ChatServer(lambda _: Say(text="done")) as chat:
-        await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
-        await platform.submit("j1", model="chat/m")
-        await platform.wait_for("j1")
-        before = await platform.events("j1")
+async def test_a_cancel_after_the_end_changes_nothing(stage: Stage):
+    platform = await stage.play(lambda _: Say(text="done"))
+    await platform.submit("j1", model="chat/m")
+    await platform.wait_for("j1")
+    before = await platform.events("j1")
 
-        await platform.signal("j1", type="cancel")
-        await platform.submit("j2", model="chat/m")
-        await platform.wait_for("j2")
+    await platform.signal("j1", type="cancel")
+    await platform.submit("j2", model="chat/m")
+    await platform.wait_for("j2")
 
-        assert await platform.events("j1") == before
+    assert await platform.events("j1") == before
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
     async with ChatServer(lambda _: Say(text="done")) as chat:
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
@@ -105,6 +121,7 @@ async def test_a_malformed_signal_is_put_aside_and_the_job_goes_on(platform):
         await until(one_letter, why="the malformed signal is a dead letter")
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_signal_heard_during_an_append_is_in_the_next_record(platform, effects, monkeypatch):
     """Two calls side by side: the quick one's result is being appended when the signal comes."""
     effects.delay_ms = 1_000
@@ -131,6 +148,7 @@ async def test_a_signal_heard_during_an_append_is_in_the_next_record(platform, e
         assert types.count("job.claimed") == 1, "its holder lost the event, and another had to find the signal again"
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_a_tool_that_outlives_its_jobs_deadline_is_stopped(platform, effects):
     effects.delay_ms = 60_000
     await effects.start()
@@ -147,6 +165,7 @@ async def test_a_tool_that_outlives_its_jobs_deadline_is_stopped(platform, effec
         assert completed.error.code == "timeout"
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_an_unlogged_result_from_before_the_cancel_is_kept(platform, effects, monkeypatch):
     """Two calls side by side: the second one's result comes while the first one's is being appended."""
     effects.delay_ms = 100

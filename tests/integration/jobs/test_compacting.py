@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from decimal import Decimal
 from itertools import pairwise
+from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import events as e
-from wayline.contracts.agents import Agent, AgentConfig, PutAgent
+from wayline.contracts.agents import AgentConfig
 from wayline.contracts.models import ModelCard, PutModel
 from wayline.executor.decide.compaction import AGAIN_AFTER_STEPS, END_SHARE, START_SHARE
 from wayline.executor.settings import Settings as ExecutorSettings
@@ -17,6 +19,10 @@ from wayline.llm.catalogue import bundled
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Asked, Fault, Say, Simulator
 from wayline.testkit import Platform
+
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 CLAUDE, GPT = "anthropic/claude-sonnet-5-5", "openai/gpt-6.1-terra"
 CLOCK = "get_current_time"
@@ -44,24 +50,36 @@ def says(asked: Asked) -> Say:
     return Say(text=f"{step}: {WORDS}", tools=((CLOCK, zone(step)),), thinking=f"What is next, after {step}?")
 
 
-@pytest.fixture
-async def simulator() -> AsyncIterator[Simulator]:
-    async with Simulator(says) as provider:
-        yield provider
-
-
-async def run(platform: Platform, provider: Simulator, model: str) -> list[e.Event]:
-    """A job of many long steps on a model whose window is small."""
-    urls = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
+async def start(platform: Platform, provider: Simulator) -> None:
+    urls: dict[str, Any] = {"anthropic_base_url": provider.url, "openai_base_url": provider.openai_url}
     router, executor = RouterSettings(**urls), ExecutorSettings(**urls, tool_wait_s=2.0)
     await platform.start("router", "tool_registry", "executor", router=router, executor=executor)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def provider(module_platform: Platform) -> AsyncIterator[Simulator]:
+    """The models of services for the tests in which they are always there."""
+    provider = await module_platform.simulate(says)
+    await start(module_platform, provider)
+    yield provider
+    assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def simulator(provider: Simulator) -> Simulator:
+    provider.play(says)
+    return provider
+
+
+async def run(platform: Platform, model: str) -> list[e.Event]:
+    """A job of many long steps on a model whose window is small."""
     card = next(card for card in bundled() if card.name == model)
     small = card.model_copy(update={"context_window": WINDOW})
-    await platform.bus.ask(PutModel(tenant="default", card=small), ModelCard)
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=small), ModelCard)
     agent = AgentConfig(
         instructions="Watch the sea.", tools=(CLOCK,), max_steps=STEPS, adapt_steps=False, max_output_tokens=1_500
     )
-    await platform.bus.ask(PutAgent(tenant="default", name="watch", config=agent), Agent)
+    await platform.put_agent("watch", agent)
     await platform.submit("j1", "Tell me the time, often.", agent="watch", model=model, budget_usd="5")
     await platform.wait_for("j1", within=60)
     return await platform.events("j1")
@@ -73,8 +91,11 @@ def prompts(events: list[e.Event]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("model", [CLAUDE, GPT])
-async def test_a_long_job_is_compacted_rarely_and_stays_valid(platform: Platform, simulator: Simulator, model: str):
-    events = await run(platform, simulator, model)
+async def test_a_long_job_is_compacted_rarely_and_stays_valid(
+    module_platform: Platform, simulator: Simulator, model: str
+):
+    platform = await module_platform.new_tenant()
+    events = await run(platform, model)
 
     job = await platform.job("j1")
     assert (job.life.status, job.life.error) == ("completed", None)
@@ -96,8 +117,8 @@ async def test_a_long_job_is_compacted_rarely_and_stays_valid(platform: Platform
     )
 
 
-async def test_the_summary_stands_between_the_task_and_whole_steps(platform: Platform, simulator: Simulator):
-    await run(platform, simulator, CLAUDE)
+async def test_the_summary_stands_between_the_task_and_whole_steps(module_platform: Platform, simulator: Simulator):
+    await run(await module_platform.new_tenant(), CLAUDE)
 
     last = [asked for asked in simulator.requests if not aside(asked)][-1]
     assert last.turns[0].text.startswith("Tell me the time, often.")
@@ -106,9 +127,12 @@ async def test_the_summary_stands_between_the_task_and_whole_steps(platform: Pla
     assert "Tell me the time, often." in summarised.text and "CALL OF get_current_time" in summarised.text
 
 
-async def test_a_job_whose_summary_fails_goes_on_and_retries_later(platform: Platform, simulator: Simulator):
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_job_whose_summary_fails_goes_on_and_retries_later(platform: Platform):
+    simulator = await platform.simulate(says)
     simulator.faults = lambda asked: Fault(error="overloaded") if aside(asked) else Fault()
-    events = await run(platform, simulator, CLAUDE)
+    await start(platform, simulator)
+    events = await run(platform, CLAUDE)
 
     assert not [event for event in events if isinstance(event, e.ContextCompacted)]
     failed = [event for event in events if isinstance(event, e.AuxiliaryFailed)]

@@ -1,17 +1,21 @@
 """One trace a job, across every service it passed through, with the right parents."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from wayline.contracts import ids
 from wayline.contracts.errors import WaylineError
 from wayline.contracts.traces import GetTrace, Span, Trace
 from wayline.gateway.settings import Settings as GatewaySettings
-from wayline.testkit import until
+from wayline.testkit import Platform, until
 
 from .conftest import index_document
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 EVERY_SERVICE = ("tracing", "retrieval", "tool_registry", "router", "executor", "gateway")
 LEASES = "A lease is renewed every two seconds while its tool runs. An expired lease means that nobody knows."
@@ -31,11 +35,13 @@ def parents(root: Span) -> dict[str, str | None]:
     return found
 
 
-@pytest.fixture
-async def whole(platform):
-    await platform.start(*EVERY_SERVICE, gateway=GatewaySettings(http_port=0))
-    await index_document(platform, "d1", "leases.md", LEASES)
-    return platform
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whole(module_platform: Platform) -> AsyncIterator[Platform]:
+    """Every service, and a document about leases; each test asks by jobs of its own."""
+    await module_platform.start(*EVERY_SERVICE, gateway=GatewaySettings(http_port=0))
+    await index_document(module_platform, "d1", "leases.md", LEASES)
+    yield module_platform
+    assert await differences(module_platform.bus) == []
 
 
 HANDLED = ("process jobs.submit.{tenant}", "process tools.call.{tenant}", "process retrieval.search.{tenant}")
@@ -99,9 +105,9 @@ async def test_a_job_from_the_bus_has_the_tree_without_gateway(whole):
 
 async def test_no_span_carries_what_was_asked_or_answered(whole):
     canary = "xylophone-4711"
-    await whole.submit("q1", f"How often is a lease renewed, {canary}?")
-    await whole.wait_for("q1")
-    await trace_of(whole, "q1")
+    await whole.submit("q2", f"How often is a lease renewed, {canary}?")
+    await whole.wait_for("q2")
+    await trace_of(whole, "q2")
 
     async with whole.superuser() as conn:
         spans = await conn.fetch("SELECT row_to_json(s)::text AS text FROM tracing.spans s")
