@@ -12,7 +12,7 @@ import httpx2
 from wayline.contracts.jobs import JobView
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
-from wayline.simulator import Say, Simulator, rounds
+from wayline.simulator import Asked, Say, Simulator, rounds
 from wayline.testkit import Platform, until
 from wayline.testkit.media import pdf, png
 
@@ -73,10 +73,14 @@ class FileJobs:
     async def executor(self, **settings: Any) -> None:
         await self.platform.start("executor", executor=ExecutorSettings(**endpoints(self.simulator), **settings))
 
+    def requests(self) -> list[Asked]:
+        """The requests of the tenant's jobs, as the provider got them."""
+        return [asked for asked in self.simulator.requests if asked.attempt.startswith(f"{self.platform.tenant}/")]
+
     def sent(self, job_id: str) -> list[list[bytes]]:
         """The images and files in each of a job's requests, as the provider got them."""
         calls = f"{self.platform.tenant}/{job_id}/"
-        return [[*files_in(asked.body)] for asked in self.simulator.requests if asked.attempt.startswith(calls)]
+        return [[*files_in(asked.body)] for asked in self.requests() if asked.attempt.startswith(calls)]
 
     def billed(self, job_id: str) -> Decimal:
         calls = f"{self.platform.tenant}/{job_id}/"

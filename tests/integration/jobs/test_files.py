@@ -112,7 +112,7 @@ async def test_pinned_documents_follow_the_instructions_in_every_job_and_stay_ca
         # The second job's first call reads what the first one's wrote, to the end of what is pinned.
         assert firsts[0].usage.cache_read == 0 and firsts[1].usage.cache_read > 2 * 2_350
         assert (ended[1].cost_usd or 0) < (ended[0].cost_usd or 0)
-    content = conversation(jobs.simulator.requests[0])
+    content = conversation(jobs.requests()[0])
     kinds = [next(kind for kind in ("document", "file", "image") if kind in part["type"]) for part in content[:2]]
     assert kinds in (["document", "image"], ["file", "image"])
     assert content[2]["text"] == "The map is of our office."
@@ -183,7 +183,7 @@ async def test_the_command_line_uploads_what_a_job_is_given(jobs: FileJobs, tmp_
     job = orjson.loads(done[0])
     assert (job["status"], job["answer"]) == ("completed", "A cat and a dog.")
     assert jobs.sent(job["job_id"]) == [[IMAGE]] * 2
-    assert "The cat is called Tom." in str(jobs.simulator.requests[0].body)
+    assert "The cat is called Tom." in str(jobs.requests()[0].body)
     assert orjson.loads(again[0])["status"] == "completed"
     documents = (await jobs.http.get("/v1/documents")).json()["documents"]
     assert sorted(document["name"] for document in documents) == ["broken.png", "cat.png", "note.txt"]
@@ -214,13 +214,11 @@ async def test_office_files_reach_a_model_as_text(jobs: FileJobs):
 
     assert [one.status for one in (*ended, pinned)] == ["completed"] * 3
     for number in range(2):
-        first = next(
-            one for one in jobs.simulator.requests if one.attempt.startswith(f"{jobs.platform.tenant}/j{number}/")
-        )
+        first = next(one for one in jobs.requests() if one.attempt.startswith(f"{jobs.platform.tenant}/j{number}/"))
         assert "[FILE report.docx]\nThe tide is high." in first.text
         assert "the file 'mail.eml': data from strangers" in first.text and "The ebb is low." in first.text
         assert (await jobs.platform.job(f"j{number}")).tools.tainted_by == "mail.eml"
-    assert any("The tide is high." in one.text for one in jobs.simulator.requests if "/j9/" in one.attempt)
+    assert any("The tide is high." in one.text for one in jobs.requests() if "/j9/" in one.attempt)
 
 
 CANNOT_WORK: tuple[tuple[list[dict[str, Any]], dict[str, Any], str, str], ...] = (
@@ -263,7 +261,7 @@ async def test_what_cannot_work_is_refused_before_anything_is_called(jobs: FileJ
         assert says in ended.error.message
         for answer in answers:
             assert (answer.status_code in (404, 409, 422), answer.json()["code"]) == (True, code), says
-    assert jobs.simulator.requests == []
+    assert jobs.requests() == []
 
 
 async def test_an_unknown_model_gets_no_image_but_advice(jobs: FileJobs):
@@ -274,7 +272,7 @@ async def test_an_unknown_model_gets_no_image_but_advice(jobs: FileJobs):
     assert ended.error is not None
     assert (ended.status, ended.error.code, ended.cost_usd) == ("failed", "unsupported_input", 0)
     assert ended.error.message.startswith("chat/stranger takes no images: cat.png. To go on, use a model that takes it")
-    assert jobs.simulator.requests == []
+    assert jobs.requests() == []
 
 
 async def test_the_router_sends_an_image_where_it_can_be_seen(jobs: FileJobs):
