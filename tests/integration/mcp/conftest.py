@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -19,11 +20,12 @@ from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit import Database, Platform
 from wayline.testkit.guarded import Guarded
+from wayline.testkit.platform import STOP_GRACE_S
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
-from ..jobs.conftest import effects
+from ..jobs.conftest import effects, shared_chat
 
-__all__ = ["effects"]
+__all__ = ["effects", "shared_chat"]
 
 ALL: tuple[Scope, ...] = ("read", "write", "tools")
 
@@ -34,20 +36,42 @@ class Door:
 
     platform: Platform
     port: int
+    own_key: str | None = None
+    """What a client comes with that is given no key; None: it comes as a program of this machine."""
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/mcp"
 
-    async def key(self, *scopes: Scope, tenant: str = "default") -> str:
+    async def key(self, *scopes: Scope, tenant: str | None = None, **more: Any) -> str:
         """Create an API key."""
-        return await create_key(await self.platform.store("gateway"), tenant, "desktop", scopes=scopes or ALL)
+        store = await self.platform.store("gateway", max_size=1)
+        try:
+            return await create_key(store, tenant or self.platform.tenant, "desktop", scopes=scopes or ALL, **more)
+        finally:
+            await store.close()
+
+    async def for_new_tenant(self) -> Door:
+        """Return this door for a tenant that no other test has, with a key for everything."""
+        door = Door(await self.platform.new_tenant(), self.port)
+        return replace(door, own_key=await door.key())
+
+    @asynccontextmanager
+    async def another(self, **gateway: Any) -> AsyncIterator[Door]:
+        """Run one more gateway for the same clients."""
+        door = await open_another(self.platform, **gateway)
+        yield replace(door, own_key=self.own_key)
+        await self.platform.stop("gateway", STOP_GRACE_S)
+
+    def headers(self, key: str | None = None) -> dict[str, str]:
+        """Return what a client shows with each request."""
+        shown = key or self.own_key
+        return {} if shown is None else {"Authorization": f"Bearer {shown}"}
 
     @asynccontextmanager
     async def client(self, key: str | None = None, *, mode: str = "auto", **options: Any) -> AsyncIterator[Client]:
-        """Connect a client; without a key, as a program of this machine."""
-        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        """Connect a client."""
+        async with httpx2.AsyncClient(headers=self.headers(key), timeout=60) as http:
             transport = streamable_http_client(self.url, http_client=http)
             async with Client(transport, mode=mode, **options) as client:
                 yield client
@@ -57,6 +81,12 @@ class Door:
 async def platform(guarded_nats: Guarded, database: Database) -> AsyncIterator[Platform]:
     async with Platform.open(guarded_nats, database) as platform:
         yield platform
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def door(shared_door: Door) -> Door:
+    """The door that a file's tests share, for a tenant of the test's own."""
+    return await shared_door.for_new_tenant()
 
 
 async def open_door(

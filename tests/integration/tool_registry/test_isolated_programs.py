@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -353,14 +352,14 @@ async def test_a_saved_program_finds_nothing_of_its_registry(platform):
 
 
 async def test_an_isolated_program_ends_with_its_registry(platform):
-    process = await platform.process(**ALLOWED)
+    process = await platform.forked(**ALLOWED)
     config = spy(files=[], pids=[], places=[], words=[])
     await platform.bus.ask(PutServer(tenant=platform.tenant, name="spy", config=config), ServerView)
     assert (await platform.call(platform.ask("spy__look"))).status == "success"
     started = [pid for pid in below(process.pid) if "spying_program" in command_of(pid)]
 
-    process.send_signal(signal.SIGKILL)
-    await process.wait()
+    process.kill()
+    await process.ended()
 
     await until(lambda: not any(map(is_alive, started)), why="nothing of the program is left")
     assert len(started) >= 3

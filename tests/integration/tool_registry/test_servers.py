@@ -40,73 +40,63 @@ def nul() -> str:
 
 server.run()
 """)
-ONE_AT_A_TIME_SERVER = """
+ONE_AT_A_TIME_SERVER = plain_program("""
 import pathlib, time
-from mcp.server import MCPServer
 server = MCPServer("busy")
 here = pathlib.Path(__file__)
 
 @server.tool()
-async def block() -> str:
+def block() -> str:
     here.with_suffix(".begun").touch()
     while not here.with_suffix(".go").exists():
         time.sleep(0.01)
     return "done"
 
 @server.tool()
-async def act() -> str:
+def act() -> str:
     here.with_suffix(".acted").touch()
     return "done"
 
 server.run()
-"""
-CAMERA_SERVER = """
+""")
+CAMERA_SERVER = plain_program("""
 import base64, pathlib
-import anyio, mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
-async def tools(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name="shot", input_schema={"type": "object"})])
+class Camera(MCPServer):
+    def answer(self, method, params):
+        if method != "tools/call":
+            return super().answer(method, params)
+        data = base64.b64encode(pathlib.Path(__file__).with_suffix(".png").read_bytes()).decode()
+        shown = {"type": "image", "data": data, "mimeType": "image/png"}
+        return {"result": {"content": [{"type": "text", "text": "Here it is."}, shown]}}
 
-async def call(ctx, params):
-    content = pathlib.Path(__file__).with_suffix(".png").read_bytes()
-    shown = types.ImageContent(type="image", data=base64.b64encode(content).decode(), mime_type="image/png")
-    return types.CallToolResult(content=[types.TextContent(type="text", text="Here it is."), shown])
+server = Camera("camera")
 
-async def main():
-    server = Server("camera", on_list_tools=tools, on_call_tool=call)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+@server.tool()
+def shot():
+    pass
 
-anyio.run(main)
-"""
-BAD_SCHEMA_SERVER = """
-import anyio, mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
+server.run()
+""")
+BAD_SCHEMA_SERVER = plain_program("""
+def described(name, **properties):
+    return {"name": name, "inputSchema": {"type": "object", "properties": properties}}
 
-def tool(name, schema):
-    return types.Tool(name=name, input_schema={"type": "object", **schema})
+class BadSchemas(MCPServer):
+    def answer(self, method, params):
+        if method == "tools/list":
+            return {"result": {"tools": [
+                described("good"), described("bad", a={"type": "strange"}),
+                described("far", a={"$ref": "http://127.0.0.1:1/schema.json"}),
+                described("vast", a={"type": "integer", "maximum": 2**256 - 1}),
+            ]}}
+        if method == "tools/call":
+            meta = {"wayline/citations": [{"document": "d", "quote": "q"}]}
+            return {"result": {"content": [{"type": "text", "text": "ok"}], "_meta": meta}}
+        return super().answer(method, params)
 
-async def tools(ctx, params):
-    return types.ListToolsResult(tools=[
-        tool("good", {}), tool("bad", {"properties": {"a": {"type": "strange"}}}),
-        tool("far", {"properties": {"a": {"$ref": "http://127.0.0.1:1/schema.json"}}}),
-        tool("vast", {"properties": {"a": {"type": "integer", "maximum": 2**256 - 1}}}),
-    ])
-
-async def call(ctx, params):
-    return types.CallToolResult(content=[types.TextContent(type="text", text="ok")],
-                                _meta={"wayline/citations": [{"document": "d", "quote": "q"}]})
-
-async def main():
-    server = Server("bad", on_list_tools=tools, on_call_tool=call)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-anyio.run(main)
-"""
+BadSchemas("bad").run()
+""")
 
 
 def program(platform, name: str, text: str, **more) -> dict:

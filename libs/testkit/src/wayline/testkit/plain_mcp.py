@@ -43,10 +43,11 @@ class MCPServer:
         for line in sys.stdin:
             asked = json.loads(line)
             if "id" in asked and "method" in asked:
-                answer = {"jsonrpc": "2.0", "id": asked["id"], **self._answer(asked["method"], asked.get("params", {}))}
+                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked.get("params", {}))}
                 print(json.dumps(answer), flush=True)
 
-    def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the result of a request, or its error; a program that answers otherwise overrides this."""
         if method == "initialize":
             version = params["protocolVersion"]
             return {"result": {"protocolVersion": version, "capabilities": {"tools": {}}, **self._info}}
