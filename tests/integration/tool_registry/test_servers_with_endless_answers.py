@@ -20,6 +20,8 @@ BUFFERED_MAX_BYTES = 16 * 1024 * 1024
 """More than the sockets between the two ends hold of what nobody has read."""
 ENDLESS_BYTES = 128 * 1024 * 1024
 """Where an answer ends that is read to its end, so that a registry without a limit fails here and not the machine."""
+PACKED_BYTES = 2 * LIMIT_BYTES
+"""Of an answer before it is packed: enough, since what is packed is refused whatever it holds."""
 TOOL = {"name": "act", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
 RESULTS = {
     "initialize": {
@@ -61,7 +63,7 @@ class HostileServer:
         return self._bomb(reply) if self.packed else await self._endless(request)
 
     def _bomb(self, reply: dict) -> web.Response:
-        packed = gzip.compress(json.dumps(reply).encode() + b" " * ENDLESS_BYTES, compresslevel=1)
+        packed = gzip.compress(json.dumps(reply).encode() + b" " * PACKED_BYTES, compresslevel=1)
         return web.Response(body=packed, content_type=self.content_type, headers={"Content-Encoding": "gzip"})
 
     async def _endless(self, request: web.Request) -> web.StreamResponse:

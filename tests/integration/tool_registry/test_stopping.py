@@ -11,28 +11,32 @@ from mcp.server import MCPServer
 from wayline.contracts.errors import Retry
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.plain_mcp import plain_program
 from wayline.testkit.walks import cases
 from wayline.tool_registry.calls.running_calls import RunningCalls
 
 from .test_servers import program
 
-WAITING = """
-import asyncio, sys
-from pathlib import Path
-from mcp.server import MCPServer
-server = MCPServer("waiting")
+WAITING = plain_program("""
+DIRECTORY = Path(__file__).parent
+
+class Waiting(MCPServer):
+    def hear(self, asked):
+        if asked["method"] == "tools/call":
+            DIRECTORY.joinpath("begun").write_text(str(asked["id"]))
+        elif asked["method"] == "notifications/cancelled":
+            DIRECTORY.joinpath("cancelled").write_text(str(asked["params"]["requestId"]))
+        else:
+            super().hear(asked)
+
+server = Waiting("waiting")
 
 @server.tool()
-async def wait() -> str:
-    Path("{0}/begun").touch()
-    try:
-        await asyncio.Event().wait()
-    except asyncio.CancelledError:
-        Path("{0}/cancelled").touch()
-        raise
+def wait():
+    pass
 
 server.run()
-"""
+""")
 
 
 @pytest.mark.parametrize(
@@ -82,13 +86,13 @@ async def test_a_cancel_ends_the_tool_of_an_http_server(platform):
 
 
 async def test_a_cancel_ends_the_tool_of_a_program(platform):
-    text = WAITING.format(platform.tmp_path)
-    await platform.registry(program(platform, "waiting", text, effects={"wait": "read"}))
+    await platform.registry(program(platform, "waiting", WAITING, effects={"wait": "read"}))
     begun, cancelled = (Path(platform.tmp_path, name) for name in ("begun", "cancelled"))
 
     await cancel_once(platform, begun.exists)
 
-    await until(cancelled.exists, why="the server cancels its tool")
+    await until(cancelled.exists, why="the server is told")
+    assert cancelled.read_text() == begun.read_text()
 
 
 async def cancel_once(platform, begun) -> None:

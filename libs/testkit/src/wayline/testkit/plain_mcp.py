@@ -41,10 +41,13 @@ class MCPServer:
     def run(self) -> None:
         """Serve until the other side closes the stream."""
         for line in sys.stdin:
-            asked = json.loads(line)
-            if "id" in asked and "method" in asked:
-                answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked.get("params", {}))}
-                print(json.dumps(answer), flush=True)
+            self.hear(json.loads(line))
+
+    def hear(self, asked: dict[str, Any]) -> None:
+        """Answer a message that is a request."""
+        if "id" in asked and "method" in asked:
+            answer = {"jsonrpc": "2.0", "id": asked["id"], **self.answer(asked["method"], asked.get("params", {}))}
+            print(json.dumps(answer), flush=True)
 
     def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Return the result of a request, or its error; a program that answers otherwise overrides this."""
