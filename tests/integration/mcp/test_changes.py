@@ -3,47 +3,72 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
 import orjson
 import pytest
+import pytest_asyncio
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 
-from wayline.contracts.tenants import CreateTenant, Tenant
 from wayline.telemetry import metrics
 from wayline.testkit import Platform, until
+from wayline.testkit.platform import STOP_GRACE_S
 
 from ..jobs.conftest import index_document
-from .conftest import Door, open_another, open_door
+from .conftest import Door, open_door
 
-pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning"),
+]
 
 RESULT = "job://j1/result"
 WITHIN_S = 20
 
 
-@pytest.fixture(autouse=True)
-def look_often(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("wayline.gateway.handlers.mcp.changes.LOOK_EVERY_S", 0.1)
-    monkeypatch.setattr("wayline.gateway.handlers.mcp.offers.FRESH_S", 0.05)
+@pytest.fixture(autouse=True, scope="module")
+def look_often() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr("wayline.gateway.handlers.mcp.changes.LOOK_EVERY_S", 0.1)
+        monkeypatch.setattr("wayline.gateway.handlers.mcp.offers.FRESH_S", 0.05)
+        yield
 
 
-async def with_job(platform: Platform, *services: str, **gateway: Any) -> Door:
-    """Start a platform on which a job waits for an executor."""
-    door = await open_door(platform, *services, **gateway)
-    await platform.submit("j1")
-    await platform.wait_until("j1", lambda job: job.routing.config is not None, "the job to be routed")
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_door(module_platform: Platform) -> Door:
+    return await open_door(module_platform, "retrieval")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def door(shared_door: Door) -> Door:
+    """The door for a tenant of the test's own, with a job that waits for an executor."""
+    door = await shared_door.for_new_tenant()
+    await submit_job(door.platform)
     return door
 
 
-async def save_prompt(platform: Platform) -> None:
-    http = await platform.http()
-    saved = await http.put("/v1/prompts/hello", json={"messages": [{"text": "Hello."}]})
+async def submit_job(platform: Platform) -> None:
+    await platform.submit("j1")
+    await platform.wait_until("j1", lambda job: job.routing.config is not None, "the job to be routed")
+
+
+@asynccontextmanager
+async def executing(platform: Platform) -> AsyncIterator[None]:
+    """Run an executor, which takes up every job that waits."""
+    await platform.start("executor")
+    yield
+    await platform.stop("executor", STOP_GRACE_S)
+
+
+async def save_prompt(door: Door) -> None:
+    url, prompt = f"http://127.0.0.1:{door.port}/v1/prompts/hello", {"messages": [{"text": "Hello."}]}
+    async with httpx2.AsyncClient(headers=door.headers(await door.key("admin"))) as http:
+        saved = await http.put(url, json=prompt)
     assert saved.status_code == 200, saved.text
 
 
@@ -72,9 +97,7 @@ async def next_of(told: Any, *wanted: Any) -> None:
                 return
 
 
-async def test_a_client_that_listens_is_told_what_it_asked_for(platform: Platform):
-    door = await with_job(platform, "retrieval")
-
+async def test_a_client_that_listens_is_told_what_it_asked_for(door: Door):
     async with (
         door.client() as client,
         client.listen(
@@ -84,39 +107,36 @@ async def test_a_client_that_listens_is_told_what_it_asked_for(platform: Platfor
             resource_subscriptions=[RESULT],
         ) as told,
     ):
-        await platform.put_agent("critic")
+        await door.platform.put_agent("critic")
         await next_of(told, ToolsListChanged())
-        await save_prompt(platform)
+        await save_prompt(door)
         await next_of(told, PromptsListChanged())
-        await index_document(platform, "tides", "tides.md", "High water.")
+        await index_document(door.platform, "tides", "tides.md", "High water.")
         await next_of(told, ResourcesListChanged())
-        await platform.start("executor")
-        await next_of(told, ResourceUpdated(RESULT))
+        async with executing(door.platform):
+            await next_of(told, ResourceUpdated(RESULT))
 
     assert told.honored.resource_subscriptions == [RESULT]
 
 
-async def test_what_was_not_asked_for_is_not_told(platform: Platform):
-    door = await with_job(platform)
-
+async def test_what_was_not_asked_for_is_not_told(door: Door):
     async with door.client() as client, client.listen(prompts_list_changed=True) as told:
-        await platform.put_agent("critic")
-        await save_prompt(platform)
+        await door.platform.put_agent("critic")
+        await save_prompt(door)
         async with asyncio.timeout(WITHIN_S):
             first = await anext(aiter(told))
 
     assert first == PromptsListChanged()
 
 
-async def test_only_jobs_of_the_tenant_can_be_watched(platform: Platform):
-    door = await with_job(platform)
-    await platform.bus.ask(CreateTenant(tenant="other"), Tenant)
+async def test_only_jobs_of_the_tenant_can_be_watched(door: Door, shared_door: Door):
+    other = await shared_door.for_new_tenant()
     asked = [RESULT, "job://nobody/result", "document://tides"]
 
-    async with door.client(await door.key()) as mine, mine.listen(resource_subscriptions=asked) as told:
+    async with door.client() as mine, mine.listen(resource_subscriptions=asked) as told:
         assert told.honored.resource_subscriptions == [RESULT]
     async with (
-        door.client(await door.key(tenant="other")) as theirs,
+        other.client() as theirs,
         theirs.listen(prompts_list_changed=True, resource_subscriptions=asked) as told,
     ):
         assert told.honored.resource_subscriptions is None
@@ -133,45 +153,42 @@ async def older_client(door: Door, told: Told, *, subscribing_at: Door | None = 
                 request.url = request.url.copy_with(port=subscribing_at.port)
             return await super().handle_async_request(request)
 
-    async with httpx2.AsyncClient(transport=Spread(), timeout=60) as http:
+    async with httpx2.AsyncClient(transport=Spread(), headers=door.headers(), timeout=60) as http:
         transport = streamable_http_client(door.url, http_client=http)
         async with Client(transport, mode="legacy", message_handler=told) as client:
             yield client
 
 
-async def test_an_older_client_is_told_on_its_stream(platform: Platform):
-    door, told = await with_job(platform, "retrieval"), Told()
+async def test_an_older_client_is_told_on_its_stream(door: Door):
+    told = Told()
 
     async with older_client(door, told) as client:
         await client.subscribe_resource(RESULT)
-        await platform.put_agent("critic")
+        await door.platform.put_agent("critic")
         await told.has("tools/list_changed")
-        await save_prompt(platform)
+        await save_prompt(door)
         await told.has("prompts/list_changed")
-        await index_document(platform, "tides", "tides.md", "High water.")
+        await index_document(door.platform, "tides", "tides.md", "High water.")
         await told.has("resources/list_changed")
-        await platform.start("executor")
-        await told.has("resources/updated", RESULT)
+        async with executing(door.platform):
+            await told.has("resources/updated", RESULT)
 
 
-async def test_a_subscription_reaches_the_stream_on_another_gateway(platform: Platform):
-    door, told = await with_job(platform), Told()
-    other = await open_another(platform)
+async def test_a_subscription_reaches_the_stream_on_another_gateway(door: Door):
+    told = Told()
 
-    async with older_client(door, told, subscribing_at=other) as client:
+    async with door.another() as other, older_client(door, told, subscribing_at=other) as client:
         await client.subscribe_resource(RESULT)
         await client.subscribe_resource("job://j1/trace")
         await client.unsubscribe_resource("job://j1/trace")
-        await platform.start("executor")
-        await told.has("resources/updated", RESULT)
-        await platform.wait_for("j1")
+        async with executing(door.platform):
+            await told.has("resources/updated", RESULT)
+            await door.platform.wait_for("j1")
 
     assert ("notifications/resources/updated", "job://j1/trace") not in told.seen
 
 
-async def test_what_never_changes_cannot_be_subscribed_to(platform: Platform):
-    door = await with_job(platform)
-
+async def test_what_never_changes_cannot_be_subscribed_to(door: Door):
     async with older_client(door, Told()) as client:
         with pytest.raises(MCPError, match="is no resource that changes"):
             await client.subscribe_resource("document://tides")
@@ -179,20 +196,21 @@ async def test_what_never_changes_cannot_be_subscribed_to(platform: Platform):
             await client.subscribe_resource("job://j2/result")
 
 
-async def test_without_a_stream_a_subscription_is_an_error(platform: Platform, monkeypatch: pytest.MonkeyPatch):
+async def test_without_a_stream_a_subscription_is_an_error(door: Door, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("wayline.gateway.handlers.mcp.subscriptions.STREAM_WITHIN_S", 0.6)
-    door = await with_job(platform)
     message = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": RESULT}}
     accept = {"Accept": "application/json, text/event-stream", "Mcp-Session-Id": "s-1"}
 
-    async with httpx2.AsyncClient(timeout=30) as http:
+    async with httpx2.AsyncClient(headers=door.headers(), timeout=30) as http:
         refused = await http.post(door.url, json=message, headers=accept)
 
     assert "first open one, with GET" in refused.text
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_streams_end_well_when_the_gateway_stops(platform: Platform):
-    door = await with_job(platform)
+    door = await open_door(platform)
+    await submit_job(platform)
 
     async with door.client() as client, client.listen(tools_list_changed=True) as told:
         stopping = asyncio.create_task(platform.stop("gateway"))

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import orjson
 import pytest
+import pytest_asyncio
 from mcp import MCPError
 
 from wayline.contracts.errors import Refused
 from wayline.contracts.knowledge import DocumentText, ReadDocument
 from wayline.contracts.memory import FactsSaved, SaveMemories, StoreInsights
-from wayline.gateway.adapters.keys import create_key
 from wayline.testkit import Platform, until
 
 from ..jobs.conftest import index_document
-from .conftest import open_door
+from .conftest import Door, open_door
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 LINE = "High water follows the moon by fifty minutes a day, number {n}."
 TEXT = "\n\n".join(LINE.format(n=n) for n in range(6_000))
 
 
-async def test_a_documents_text_is_listed_and_read_whole(platform: Platform):
-    door = await open_door(platform, "retrieval")
-    await index_document(platform, "tides / 1", "tides.md", TEXT)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_door(module_platform: Platform) -> Door:
+    return await open_door(module_platform, "executor", "retrieval", "tracing")
+
+
+async def test_a_documents_text_is_listed_and_read_whole(door: Door):
+    await index_document(door.platform, "tides / 1", "tides.md", TEXT)
 
     async with door.client() as client:
         [listed] = (await client.list_resources()).resources
@@ -32,26 +38,25 @@ async def test_a_documents_text_is_listed_and_read_whole(platform: Platform):
     assert read.mime_type == "text/plain"
 
 
-async def test_a_piece_of_text_fits_a_message_and_names_the_next(platform: Platform):
-    await platform.start("retrieval")
+async def test_a_piece_of_text_fits_a_message_and_names_the_next(door: Door):
+    platform = door.platform
     await index_document(platform, "tides", "tides.md", TEXT)
 
-    first = await platform.bus.ask(ReadDocument(tenant="default", document_id="tides"), DocumentText)
+    first = await platform.bus.ask(ReadDocument(tenant=platform.tenant, document_id="tides"), DocumentText)
     with pytest.raises(Refused, match="document 'moon'"):
-        await platform.bus.ask(ReadDocument(tenant="default", document_id="moon"), DocumentText)
+        await platform.bus.ask(ReadDocument(tenant=platform.tenant, document_id="moon"), DocumentText)
     with pytest.raises(Refused, match="document 'tides'"):
         await platform.bus.ask(ReadDocument(tenant="acme", document_id="tides"), DocumentText)
-    past = ReadDocument(tenant="default", document_id="tides", position=100_000)
+    past = ReadDocument(tenant=platform.tenant, document_id="tides", position=100_000)
 
     assert first.next_position is not None
     assert len(first.text.encode()) <= 180_000
     assert await platform.bus.ask(past, DocumentText) == DocumentText(text="")
 
 
-async def test_documents_are_listed_page_by_page(platform: Platform, monkeypatch: pytest.MonkeyPatch):
-    door = await open_door(platform, "retrieval")
+async def test_documents_are_listed_page_by_page(door: Door, monkeypatch: pytest.MonkeyPatch):
     for name in ("a", "b", "c"):
-        await index_document(platform, name, f"{name}.md", "text")
+        await index_document(door.platform, name, f"{name}.md", "text")
 
     async with door.client() as client:
         await client.list_resource_templates()
@@ -63,9 +68,7 @@ async def test_documents_are_listed_page_by_page(platform: Platform, monkeypatch
     assert second.next_cursor is None
 
 
-async def test_a_jobs_trace_and_result_are_read_by_its_id(platform: Platform):
-    door = await open_door(platform, "executor", "retrieval", "tracing")
-
+async def test_a_jobs_trace_and_result_are_read_by_its_id(door: Door):
     async with door.client() as client:
         answered = await client.call_tool("run_agent", {"agent": "assistant", "input": "When is high water?"})
         job_id = answered.structured_content["job_id"]
@@ -88,9 +91,7 @@ async def test_a_jobs_trace_and_result_are_read_by_its_id(platform: Platform):
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_what_is_not_there_is_an_error_of_the_protocol(platform: Platform, mode: str):
-    door = await open_door(platform, "retrieval", "tracing")
-
+async def test_what_is_not_there_is_an_error_of_the_protocol(door: Door, mode: str):
     async with door.client(mode=mode) as client:
         for uri in ("document://none", "job://none/trace", "job://none/result", "job://none", "file:///etc/passwd"):
             with pytest.raises(MCPError, match="there is no resource") as caught:
@@ -98,16 +99,16 @@ async def test_what_is_not_there_is_an_error_of_the_protocol(platform: Platform,
             assert (caught.value.code, caught.value.data) == (-32602, {"uri": uri})
 
 
-async def test_what_is_remembered_is_read_by_the_keys_own_user(platform: Platform):
-    door = await open_door(platform, "retrieval")
+async def test_what_is_remembered_is_read_by_the_keys_own_user(door: Door):
+    platform = door.platform
     own = {"text": "Lives in Bonn.", "category": "profile"}
     for user_id in ("ann", "bob"):
-        saved = {"tenant": "default", "key": user_id, "user_id": user_id, "facts": [own]}
+        saved = {"tenant": platform.tenant, "key": user_id, "user_id": user_id, "facts": [own]}
         await platform.bus.ask(SaveMemories.model_validate(saved), FactsSaved)
     insight = {"text": "Client loves sea views.", "category": "preference"}
-    stored = {"tenant": "default", "key": "i", "about": {"type": "client", "id": "acme"}, "facts": [insight]}
+    stored = {"tenant": platform.tenant, "key": "i", "about": {"type": "client", "id": "acme"}, "facts": [insight]}
     outcome = (await platform.bus.ask(StoreInsights.model_validate(stored), FactsSaved)).outcomes[0]
-    anns = await create_key(await platform.store("gateway"), "default", "ann's", scopes=("read",), user_id="ann")
+    anns = await door.key("read", user_id="ann")
 
     async with door.client(anns) as client:
         templates = {one.uri_template for one in (await client.list_resource_templates()).resource_templates}

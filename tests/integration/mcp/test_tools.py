@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from decimal import Decimal
-from typing import Any
 
 import pytest
+import pytest_asyncio
 from mcp import Client, MCPError
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -21,6 +22,8 @@ from wayline.testkit.effects_server import EffectsServer
 from ..jobs.conftest import index_document, until_listed, with_tools
 from .conftest import Door, open_door
 
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+
 PAY, PUT, LOOK = "effects__pay_once", "effects__put_idempotent", "effects__look_read"
 BUILT_IN = {
     *("calculator", "date_calculate", "get_current_time", "search_knowledge", "memory_retrieve", "retrieve_context"),
@@ -28,20 +31,55 @@ BUILT_IN = {
 }
 
 
-async def with_effects(platform: Platform, effects: EffectsServer, *services: str, **server: Any) -> Door:
-    """Start the platform with a server whose effects are counted."""
-    await effects.start()
-    door = await open_door(platform, *services, registry=with_tools(effects.settings(**server)))
-    await until_listed(platform, PAY)
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[EffectsServer, EffectsServer]]:
+    """A server whose effects are counted, and one that takes longer than a test."""
+    directory = tmp_path_factory.mktemp("effects")
+    both = EffectsServer(directory / "effects.txt"), EffectsServer(directory / "slow.txt", delay_ms=60_000)
+    for server in both:
+        await server.start()
+    yield both
+    for server in both:
+        server.kill()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_door(module_platform: Platform, servers: tuple[EffectsServer, EffectsServer]) -> Door:
+    effects, slow = servers
+    offered = (
+        effects.settings(),
+        effects.settings(name="always", ask="always"),
+        effects.settings(name="writes", ask="writes"),
+        effects.settings(name="strangers", untrusted=True),
+        slow.settings(name="slow"),
+    )
+    door = await open_door(module_platform, "retrieval", "tracing", registry=with_tools(*offered))
+    for server in offered:
+        await until_listed(module_platform, f"{server['name']}__look_read")
     return door
+
+
+@pytest.fixture
+def effects(servers: tuple[EffectsServer, EffectsServer]) -> EffectsServer:
+    """The server whose effects are counted, without those of the test before."""
+    servers[0].forget()
+    return servers[0]
+
+
+@pytest.fixture
+def slow(servers: tuple[EffectsServer, EffectsServer]) -> EffectsServer:
+    servers[1].forget()
+    return servers[1]
 
 
 async def names(client: Client) -> set[str]:
     return {tool.name for tool in (await client.list_tools()).tools}
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_the_scopes_of_a_key_decide_which_tools_it_sees(platform: Platform, effects: EffectsServer):
-    door = await with_effects(platform, effects)
+    door = await open_door(platform, registry=with_tools(effects.settings()))
+    await until_listed(platform, PAY)
     server = {PAY, PUT, LOOK, "effects__book_reconcile", "web_fetch"}
     remembering = {"memory_save", "store_insight"}
 
@@ -57,9 +95,8 @@ async def test_the_scopes_of_a_key_decide_which_tools_it_sees(platform: Platform
         assert await names(everything) == {*BUILT_IN, *remembering, "wait_for_job", "run_agent", *server}
 
 
-async def test_run_agent_names_the_agents_and_what_they_do(platform: Platform):
-    door = await open_door(platform)
-    await platform.put_agent("critic", description="Finds what is wrong\nwith a text.")
+async def test_run_agent_names_the_agents_and_what_they_do(door: Door):
+    await door.platform.put_agent("critic", description="Finds what is wrong\nwith a text.")
 
     async with door.client() as client:
         [run] = [tool for tool in (await client.list_tools()).tools if tool.name == "run_agent"]
@@ -68,9 +105,8 @@ async def test_run_agent_names_the_agents_and_what_they_do(platform: Platform):
     assert "- critic: Finds what is wrong with a text." in (run.description or "")
 
 
-async def test_a_search_answers_with_passages_and_their_citations(platform: Platform):
-    door = await open_door(platform, "retrieval")
-    await index_document(platform, "tides", "tides.md", "High water follows the moon by fifty minutes a day.")
+async def test_a_search_answers_with_passages_and_their_citations(door: Door):
+    await index_document(door.platform, "tides", "tides.md", "High water follows the moon by fifty minutes a day.")
 
     async with door.client() as client:
         found = await client.call_tool("search_knowledge", {"query": "when is high water?"})
@@ -80,9 +116,7 @@ async def test_a_search_answers_with_passages_and_their_citations(platform: Plat
     assert [one["document_id"] for one in found.meta["wayline/citations"]] == ["tides"]
 
 
-async def test_the_same_key_again_is_the_same_call(platform: Platform, effects: EffectsServer):
-    door = await with_effects(platform, effects)
-
+async def test_the_same_key_again_is_the_same_call(door: Door, effects: EffectsServer):
     async with door.client() as client:
         first = await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 7"})
         again = await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 7"})
@@ -92,9 +126,7 @@ async def test_the_same_key_again_is_the_same_call(platform: Platform, effects: 
     assert effects.amounts() == [3, 4]
 
 
-async def test_a_key_of_another_user_is_another_call(platform: Platform, effects: EffectsServer):
-    door = await with_effects(platform, effects)
-
+async def test_a_key_of_another_user_is_another_call(door: Door, effects: EffectsServer):
     async with door.client() as client:
         for user in ("alice", "bob", "alice"):
             await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 8", "wayline/user": user})
@@ -104,17 +136,17 @@ async def test_a_key_of_another_user_is_another_call(platform: Platform, effects
     assert effects.amounts() == [3, 3]
 
 
-async def test_what_a_tool_charged_is_in_budgets_and_costs(platform: Platform, effects: EffectsServer):
-    door = await with_effects(platform, effects, "tracing")
-    budget = PutBudget(tenant="default", name="month", config=BudgetConfig(limit_usd=Decimal(5)))
-    await platform.bus.ask(budget, SavedBudget)
+async def test_what_a_tool_charged_is_in_budgets_and_costs(door: Door):
+    bus, tenant = door.platform.bus, door.platform.tenant
+    budget = PutBudget(tenant=tenant, name="month", config=BudgetConfig(limit_usd=Decimal(5)))
+    await bus.ask(budget, SavedBudget)
 
     async with door.client() as client:
         paid = await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 7"})
         await client.call_tool(PAY, {"amount": 3}, meta={"wayline/key": "order 7"})
 
     async def costs() -> CostTable:
-        return await platform.bus.ask(GetCosts(tenant="default", group_by=("tool",)), CostTable)
+        return await bus.ask(GetCosts(tenant=tenant, group_by=("tool",)), CostTable)
 
     async def counted() -> bool:
         return (await costs()).total is not None
@@ -123,40 +155,38 @@ async def test_what_a_tool_charged_is_in_budgets_and_costs(platform: Platform, e
     await until(counted, why="the charge is recorded")
     [row] = (await costs()).rows
     assert (row.group["tool"], row.cost_usd, row.calls) == (PAY, Decimal("0.01"), 1)
-    [month] = (await platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
+    [month] = (await bus.ask(ListBudgets(tenant=tenant), BudgetList)).budgets
     assert month.spent_usd == Decimal("0.01")
 
 
 @pytest.mark.parametrize("ask", ["always", "writes"])
-async def test_a_tool_that_needs_approval_is_refused(platform: Platform, effects: EffectsServer, ask: str):
-    door = await with_effects(platform, effects, ask=ask)
+async def test_a_tool_that_needs_approval_is_refused(door: Door, effects: EffectsServer, ask: str):
+    pay, look = f"{ask}__pay_once", f"{ask}__look_read"
 
     async with door.client() as client:
         listed = await names(client)
-        refused = await client.call_tool(PAY, {"amount": 3})
+        refused = await client.call_tool(pay, {"amount": 3})
 
-    assert PAY not in listed
-    assert (LOOK in listed) is (ask == "writes")
+    assert pay not in listed
+    assert (look in listed) is (ask == "writes")
     assert (refused.is_error, refused.meta["wayline/error"]) == (True, "needs_approval")
     assert "with run_agent" in refused.content[0].text
     assert effects.amounts() == []
 
 
-async def test_the_words_of_strangers_are_marked(platform: Platform, effects: EffectsServer):
-    door = await with_effects(platform, effects, untrusted=True)
+async def test_the_words_of_strangers_are_marked(door: Door):
+    look = "strangers__look_read"
 
     async with door.client() as client:
         listed = {tool.name: tool.meta for tool in (await client.list_tools()).tools}
-        looked = await client.call_tool(LOOK, {"query": "x"})
+        looked = await client.call_tool(look, {"query": "x"})
 
-    assert listed[LOOK] == {"wayline/effect": "read", "wayline/untrusted": True}
+    assert listed[look] == {"wayline/effect": "read", "wayline/untrusted": True}
     assert listed["get_current_time"] == {"wayline/effect": "read"}
     assert looked.meta["wayline/untrusted"] is True
 
 
-async def test_what_a_tool_refuses_is_a_result_for_the_model(platform: Platform):
-    door = await open_door(platform)
-
+async def test_what_a_tool_refuses_is_a_result_for_the_model(door: Door):
     async with door.client() as client:
         nowhere = await client.call_tool("get_current_time", {"timezone": "Atlantis"})
         wrong = await client.call_tool("get_current_time", {"timezone": 3})
@@ -167,31 +197,27 @@ async def test_what_a_tool_refuses_is_a_result_for_the_model(platform: Platform)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_client_that_cancels_stops_its_tool(platform: Platform, effects: EffectsServer, mode: str):
-    effects.delay_ms = 60_000
-    door = await with_effects(platform, effects)
-
+async def test_a_client_that_cancels_stops_its_tool(door: Door, slow: EffectsServer, mode: str):
     async with door.client(mode=mode) as client:
-        calling = asyncio.create_task(client.call_tool(PUT, {"value": "x"}))
-        await until(lambda: effects.file.with_name("effects.txt.begun").exists(), why="the tool has begun")
+        calling = asyncio.create_task(client.call_tool("slow__put_idempotent", {"value": "x"}))
+        await until(lambda: slow.has_begun("put_idempotent"), why="the tool has begun")
         calling.cancel()
         with pytest.raises(asyncio.CancelledError):
             await calling
 
         async def cancelled() -> bool:
-            async with platform.superuser() as conn:
-                row = await conn.fetchrow("SELECT state FROM tools.calls WHERE tool = $1", PUT)
+            async with door.platform.superuser() as conn:
+                row = await conn.fetchrow("SELECT state FROM tools.calls WHERE tenant = $1", door.platform.tenant)
             return row is not None and row["state"] != "started"
 
         await until(cancelled, why="the call is over")
 
-    assert effects.calls() == []
+    assert slow.calls() == []
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_a_calls_spans_are_below_the_request(platform: Platform, mode: str):
-    door = await open_door(platform)
-    spans = InMemorySpanExporter()
+async def test_a_calls_spans_are_below_the_request(door: Door, mode: str):
+    platform, spans = door.platform, InMemorySpanExporter()
     for name in ("gateway", "tool_registry"):
         platform.services[name].telemetry.add_processor(SimpleSpanProcessor(spans))
 
@@ -203,4 +229,4 @@ async def test_a_calls_spans_are_below_the_request(platform: Platform, mode: str
     [call] = [span for span in requests if (span.attributes or {}).get("mcp.method.name") == "tools/call"]
     assert tool.context.trace_id == call.context.trace_id
     assert (call.attributes or {})["gen_ai.tool.name"] == "get_current_time"
-    assert (call.attributes or {})["wayline.tenant"] == "default"
+    assert (call.attributes or {})["wayline.tenant"] == platform.tenant
