@@ -1,3 +1,4 @@
+# pyright: reportAttributeAccessIssue=false
 """Resources over `/mcp`: documents, and what jobs did."""
 
 from __future__ import annotations

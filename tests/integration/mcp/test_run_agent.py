@@ -1,3 +1,4 @@
+# pyright: reportAttributeAccessIssue=false, reportOptionalOperand=false, reportOptionalSubscript=false
 """`run_agent` over `/mcp`: a job as one tool call."""
 
 from __future__ import annotations

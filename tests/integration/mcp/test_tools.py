@@ -1,3 +1,4 @@
+# pyright: reportAttributeAccessIssue=false, reportOptionalMemberAccess=false, reportOptionalSubscript=false
 """Tools over `/mcp`: which a key may use, and one call of one tool."""
 
 from __future__ import annotations

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wayline.embedded import free_port
-from wayline.embedded.process import spawn
 from wayline.testkit import until
 from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.fork_server import fork
 
 PROGRAMS = {
     "tools": """
@@ -37,14 +36,10 @@ SERVES = {"tools": "no registry has taken the tools of orders yet", "finished jo
 
 
 def started(program: str, url: str, home: Path) -> Any:
+    (home / "program.py").write_text(PROGRAMS[program])
     env = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")}
-    return spawn(
-        [sys.executable, "-c", PROGRAMS[program]],
-        cwd=home,
-        log=home / "program.log",
-        death_signal=signal.SIGKILL,
-        env={**env, "WAYLINE_NATS_URL": url},
-    )
+    more = {"cwd": home, "log": home / "program.log", "env": {**env, "WAYLINE_NATS_URL": url}}
+    return fork("runpy:run_path", str(home / "program.py"), imports=["wayline.sdk"], **more)
 
 
 def logged(home: Path) -> str:

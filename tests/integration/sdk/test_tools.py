@@ -23,9 +23,9 @@ from wayline.contracts import ids
 from wayline.contracts.errors import Retry
 from wayline.contracts.mcp_servers import ApproveDefinitions, GetServer, ListServers, ServerList, ServerView
 from wayline.contracts.tools import CallTool, CancelTool, Effect, ListTools, ToolList, ToolReply
-from wayline.embedded.process import spawn
 from wayline.sdk import Call, Result, ToolFailed, Tools, ToolsRefused, TryLater, bus_broker, heartbeats
 from wayline.testkit import Platform, until
+from wayline.testkit.fork_server import fork
 from wayline.testkit.walks import cases
 from wayline.tool_registry.bus_tools import bus_service
 from wayline.tool_registry.settings import Settings as RegistrySettings
@@ -444,13 +444,8 @@ def desk_process(platform: Platform, tmp_path: Path, *, work_s: float) -> Any:
         "ORDER_DESK_REFUNDS": str(tmp_path / "refunds.txt"),
         "ORDER_DESK_WORK_S": str(work_s),
     }
-    return spawn(
-        [sys.executable, str(ORDER_DESK)],
-        cwd=tmp_path,
-        log=tmp_path / f"desk-{work_s:g}.log",
-        death_signal=signal.SIGKILL,
-        env=env,
-    )
+    more = {"cwd": tmp_path, "log": tmp_path / f"desk-{work_s:g}.log", "env": env}
+    return fork("runpy:run_path", str(ORDER_DESK), None, "__main__", imports=["wayline.sdk"], **more)
 
 
 def refunds(tmp_path: Path) -> list[str]:
@@ -469,7 +464,7 @@ async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform,
     running = asyncio.create_task(called(registry, ask))
     await until(lambda: len(refunds(tmp_path)) == 1, why="the refund has begun")
 
-    desk.process.kill()
+    desk.process.send_signal(signal.SIGKILL)
     again = desk_process(registry, tmp_path, work_s=0)
     reply = await asyncio.wait_for(running, 60)
     await until(lambda: offers(registry), within=30, why="the desk is back")
@@ -477,7 +472,7 @@ async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform,
 
     assert (reply.status, repeated.status) == ("unknown", "unknown")
     assert len(refunds(tmp_path)) == 1
-    again.process.kill()
+    again.process.send_signal(signal.SIGKILL)
 
 
 async def test_sigterm_lets_a_refund_end_and_then_the_desk(registry: Platform, tmp_path: Path):
