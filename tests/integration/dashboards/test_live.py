@@ -34,7 +34,7 @@ from .watched_platform import DRAFTED_USD, JOBS, TOOLS, WAVES, WatchedPlatform
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(420),
 ]
 
 PAID = (Decimal("0.01") + 2 * DRAFTED_USD) * WAVES

