@@ -1,6 +1,6 @@
 """Pages set in columns are read one column after the other, and tables row by row."""
 
-from wayline.documents.formats.pdf_columns import in_columns
+from wayline.documents.formats.pdf_columns import in_columns, in_rows
 
 COLUMNS = """
         A title that runs over all the columns of the page
@@ -61,3 +61,22 @@ def test_a_table_has_no_columns_of_running_text():
 def test_a_page_of_one_column_has_none():
     assert in_columns(ONE) is None
     assert in_columns("") is None
+
+
+def one_by_one(layout: str) -> str:
+    """Write each cell of a page as a line of its own, as some programs do."""
+    return "\n".join(cell for row in layout.split("\n") for cell in row.split("  ") if cell.strip())
+
+
+def test_a_table_written_cell_by_cell_is_read_row_by_row():
+    read = in_rows(TABLE, one_by_one(TABLE))
+
+    assert read is not None and read.split("\n")[:2] == ["Article  Price  Pieces", "Lamp 1  3.50  12"]
+
+
+def test_rows_that_are_whole_already_stay_as_they_are():
+    assert in_rows(TABLE, "\n".join(" ".join(row.split()) for row in TABLE.split("\n"))) is None
+
+
+def test_notes_beside_a_text_are_no_rows_of_a_table():
+    assert in_rows(COLUMNS, one_by_one(COLUMNS)) is None

@@ -8,7 +8,9 @@ from itertools import islice
 from typing import Any
 
 from wayline.documents.errors import Unreadable
-from wayline.documents.formats.pdf_columns import ROWS_MIN, in_columns
+from wayline.documents.formats.pdf_columns import ROWS_MIN, in_columns, in_rows
+from wayline.documents.formats.pdf_fields import filled_lines
+from wayline.documents.formats.pdf_hyphens import joined
 from wayline.documents.formats.pdf_scans import scanned_text
 from wayline.documents.readable import PageClock, PageTimeout, ReadLimits, no_clock
 
@@ -36,7 +38,7 @@ def pdf_pages(content: bytes, limits: ReadLimits, clock: PageClock = no_clock) -
             raise Unreadable(
                 f"The PDF has {count} pages and at most {limits.pages_max} are read: {limits.pages_advice}."
             )
-        return _texts(reader, limits, clock)
+        return joined(_texts(reader, limits, clock))
     except (Unreadable, MemoryError):
         raise
     except DependencyError:
@@ -57,7 +59,7 @@ def _texts(reader: Any, limits: ReadLimits, clock: PageClock) -> list[str]:
         else:
             try:
                 with clock(number):
-                    texts.append(_text(page) or _scanned(page, limits))
+                    texts.append("\n".join(filter(None, [_text(page) or _scanned(page, limits), *_filled(page)])))
                 continue
             except PageTimeout:
                 problem = f"Reading page {number} of the PDF took longer than {limits.page_s:g} s"
@@ -82,4 +84,11 @@ def _text(page: Any) -> str:
         layout = page.extract_text(extraction_mode="layout")
     except Exception:  # what the plain reading takes may be too odd for this one, which raises almost anything
         return plain
-    return in_columns(layout) or plain
+    return in_columns(layout) or in_rows(layout, plain) or plain
+
+
+def _filled(page: Any) -> list[str]:
+    try:
+        return filled_lines(page)
+    except Exception:  # a page is worth reading without its form, which may be as broken as anything
+        return []

@@ -1,4 +1,4 @@
-"""Read a page that is set in columns one column after the other."""
+"""Read a page that is set in columns one column after the other, and a table row by row."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ CROSSING_MAX = 0.2
 WORDS_MIN = 2.5
 FILLED_MIN = 0.55
 """What tells running text from a table: words in a cell, and how much of its column's width a cell fills."""
+LINES_A_ROW_MIN = 1.3
+CELL_WORDS_MAX = 4
+"""What tells a table whose cells were read one by one from notes beside a text."""
 
 _GAP = re.compile(f" {{{GUTTER_MIN},}}")
 
@@ -38,6 +41,19 @@ def in_columns(layout: str) -> str | None:
     ):
         return None
     return "\n\n".join(_blocks(rows, split))
+
+
+def in_rows(layout: str, plain: str) -> str | None:
+    """Return the text of a page row by row; None where `plain` has its rows whole already, or it is no table.
+
+    Some programs write each cell, or each word, as a line of its own: in `plain` they stand one below the other.
+    """
+    rows = [_GAP.split(row.strip()) for row in layout.split("\n") if row.strip()]
+    lines = sum(not line.isspace() for line in plain.splitlines() if line)
+    cells = [cell for row in rows if len(row) > 1 for cell in row]
+    if not cells or lines < LINES_A_ROW_MIN * len(rows) or mean(len(cell.split()) for cell in cells) > CELL_WORDS_MAX:
+        return None
+    return "\n".join("  ".join(row) for row in rows)
 
 
 def _gutters(rows: Sequence[str]) -> list[tuple[int, int]]:
