@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from mcp.server import MCPServer
 
 from wayline.contracts import events as e
@@ -19,7 +21,10 @@ from wayline.simulator import Asked, Say, Simulator
 from wayline.testkit import Platform
 from wayline.testkit.mcp_servers import serving
 
-from .conftest import with_tools
+from .conftest import http_with_key, with_tools
+from .ended_jobs import differences
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 MODEL = "anthropic/claude-sonnet-5-5"
 FIND = "shop__find"
@@ -62,20 +67,21 @@ class Shop:
 
     async def lose(self, job_id: str) -> None:
         """Lose a job's log, as after its 30 days."""
-        await self.platform.bus.js.purge_stream("EVENTS", subject=f"events.default.{job_id}")
+        await self.platform.bus.js.purge_stream("EVENTS", subject=f"events.{self.platform.tenant}.{job_id}")
         await self.platform.stop("executor")
         await self.platform.start("executor", executor=self.executor)
 
     async def replays(self, job_id: str) -> bool:
-        jobs = JobLog(self.platform.bus, "default", job_id)
+        jobs = JobLog(self.platform.bus, self.platform.tenant, job_id)
         head = await jobs.last()
         assert head is not None
         values = [value for record in await jobs.records(head.sequence) for value in record]
         return replay(read_export(export_job(values))).divergence is None
 
 
-@pytest.fixture(params=[False])
-async def shop(platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+@asynccontextmanager
+async def opened(platform: Platform, *services: str, untrusted: bool = False) -> AsyncIterator[Shop]:
+    """Start services with the shop's tools."""
     mcp = MCPServer("shop")
 
     @mcp.tool()
@@ -89,18 +95,47 @@ async def shop(platform: Platform, request: pytest.FixtureRequest) -> AsyncItera
         return f"paid {number}"
 
     async with Simulator(says) as provider, serving(mcp) as url:
-        server = {"name": "shop", "url": url, "effects": {"find": "read"}, "untrusted": request.param}
+        server = {"name": "shop", "url": url, "effects": {"find": "read"}, "untrusted": untrusted}
         shop = Shop(platform, provider)
         router = RouterSettings(anthropic_base_url=provider.url)
         await platform.start(
             "router",
             "tool_registry",
             "executor",
+            *services,
             router=router,
             executor=shop.executor,
             tool_registry=with_tools(server),
         )
-        await platform.put_agent("seller", instructions="Sell.", tools=("shop__*",), max_output_tokens=1_500)
+        yield shop
+
+
+async def put_seller(platform: Platform) -> None:
+    await platform.put_agent("seller", instructions="Sell.", tools=("shop__*",), max_output_tokens=1_500)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared(module_platform: Platform) -> AsyncIterator[Shop]:
+    """One shop, whose tools are trusted, for the tests that lose nothing."""
+    async with opened(module_platform, "tracing", "gateway") as shop:
+        yield shop
+        assert await differences(module_platform.bus) == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shop(shared: Shop) -> Shop:
+    """The shop as a tenant of the test's own sees it."""
+    platform = await shared.platform.new_tenant()
+    await put_seller(platform)
+    shared.provider.play(says)
+    return Shop(platform, shared.provider)
+
+
+@pytest.fixture(params=[False])
+async def own_shop(platform: Platform, request: pytest.FixtureRequest) -> AsyncIterator[Shop]:
+    """A shop on a platform of the test's own; the parameter: nobody trusts its tools."""
+    async with opened(platform, untrusted=request.param) as shop:
+        await put_seller(platform)
         yield shop
 
 
@@ -119,28 +154,29 @@ async def test_a_new_entity_is_told_once_behind_its_result(shop: Shop):
     assert await shop.replays(first)
 
 
-async def test_a_session_without_its_history_knows_its_entities(shop: Shop):
-    first = await shop.say("find A-17")
-    await shop.say("hello")
-    await shop.lose(first)
+@pytest.mark.asyncio(loop_scope="function")
+async def test_a_session_without_its_history_knows_its_entities(own_shop: Shop):
+    first = await own_shop.say("find A-17")
+    await own_shop.say("hello")
+    await own_shop.lose(first)
 
-    third = await shop.say("what was it?")
+    third = await own_shop.say("what was it?")
 
-    [(label, text)] = await shop.notes(third)
+    [(label, text)] = await own_shop.notes(third)
     assert label == "CONTEXT"
     assert "not available any more" in text
     assert '- order "A-17"' in text and f"Tools used so far: {FIND}." in text
-    assert "A-17" in str(shop.provider.requests[-1].turns)
-    [asked] = await shop.platform.events_of(third, e.ModelRequested)
+    assert "A-17" in str(own_shop.provider.requests[-1].turns)
+    [asked] = await own_shop.platform.events_of(third, e.ModelRequested)
     assert asked.cache_break == "history_lost"
-    assert await shop.replays(third)
+    assert await own_shop.replays(third)
 
 
 async def test_a_summary_is_said_with_the_entities(shop: Shop):
     for number in ("A-1", "A-2", "A-3"):
         await shop.say(f"find {number}")
     card = next(card for card in bundled() if card.name == MODEL).model_copy(update={"context_window": 4_200})
-    await shop.platform.bus.ask(PutModel(tenant="default", card=card), ModelCard)
+    await shop.platform.bus.ask(PutModel(tenant=shop.platform.tenant, card=card), ModelCard)
 
     notes: list[str] = []
     while not notes and shop.turns < 12:
@@ -151,21 +187,21 @@ async def test_a_summary_is_said_with_the_entities(shop: Shop):
     assert notes[0].startswith("What was said and done until here, in short:\nThey talked of orders.")
 
 
-@pytest.mark.parametrize("shop", [True], indirect=True)
-async def test_an_untrusted_tools_taint_stays_with_the_session(shop: Shop):
-    first = await shop.say("find A-17")
-    paying = await shop.submit("pay A-17")
+@pytest.mark.parametrize("own_shop", [True], indirect=True)
+@pytest.mark.asyncio(loop_scope="function")
+async def test_an_untrusted_tools_taint_stays_with_the_session(own_shop: Shop):
+    first = await own_shop.say("find A-17")
+    paying = await own_shop.submit("pay A-17")
 
-    [asked] = (await shop.platform.wait_until_parked(paying)).tools.pending
+    [asked] = (await own_shop.platform.wait_until_parked(paying)).tools.pending
 
     assert (asked.tool, asked.why) == ("shop__pay", "tainted")
-    assert "the words of strangers" in (await shop.notes(first))[0][1]
-    await shop.platform.signal(paying, type="cancel")
+    assert "the words of strangers" in (await own_shop.notes(first))[0][1]
+    await own_shop.platform.signal(paying, type="cancel")
 
 
 async def test_a_session_shows_its_working_context_over_http(shop: Shop):
-    await shop.platform.start("tracing", "gateway")
-    http = await shop.platform.http()
+    http = await http_with_key(shop.platform)
     for number in range(7):
         await shop.say(f"find A-{number}")
 
