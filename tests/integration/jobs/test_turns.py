@@ -22,7 +22,7 @@ from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer
 from wayline.testkit import Platform, until
 
-from .conftest import chatting
+from .conftest import chatting, http_with_key
 from .held_session import Session
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
@@ -42,7 +42,7 @@ async def session(module_platform: Platform, shared_chat: ChatServer) -> AsyncIt
 
 @pytest.fixture
 async def own_session(platform: Platform) -> AsyncIterator[Session]:
-    """A session on a platform of the test's own: it stops services, loses messages or has a gateway."""
+    """A session on a platform of the test's own: it stops services or loses messages."""
     session = Session(platform)
     async with ChatServer(session.say) as chat:
         router = RouterSettings(chat_base_url=chat.url)
@@ -298,6 +298,17 @@ async def test_a_job_whose_submission_was_lost_fails_and_the_next_runs(
     assert session.asked == ["j1", "j3"]
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def gateway(module_platform: Platform, shared_chat: ChatServer) -> None:
+    """What the tests over HTTP need beside the other services."""
+    await module_platform.start("tracing", "gateway")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http(gateway: None, session: Session) -> httpx2.AsyncClient:
+    return await http_with_key(session.platform)
+
+
 async def until_paid(http: httpx2.AsyncClient, *jobs: str) -> None:
     """Wait until tracing has read what jobs cost."""
 
@@ -308,13 +319,9 @@ async def until_paid(http: httpx2.AsyncClient, *jobs: str) -> None:
     await until(known, why=f"the costs of {jobs} are read")
 
 
-@pytest.mark.asyncio(loop_scope="function")
-async def test_a_session_is_shown_over_http_with_what_its_turns_cost(own_session: Session):
-    session = own_session
+async def test_a_session_is_shown_over_http_with_what_its_turns_cost(session: Session, http: httpx2.AsyncClient):
     platform = session.platform
-    await platform.start("tracing", "gateway")
-    await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
-    http = await platform.http()
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=PRICED), ModelCard)
     for job in ("j1", "j2"):
         await session.submit(job, session="a/b c")
         await platform.wait_for(job)
@@ -337,13 +344,9 @@ async def test_a_session_is_shown_over_http_with_what_its_turns_cost(own_session
     session.gates["k1"].set()
 
 
-@pytest.mark.asyncio(loop_scope="function")
-async def test_a_session_is_shown_with_its_cost_and_cached_share(own_session: Session):
-    session = own_session
+async def test_a_session_is_shown_with_its_cost_and_cached_share(session: Session, http: httpx2.AsyncClient):
     platform = session.platform
-    await platform.start("tracing", "gateway")
-    await platform.bus.ask(PutModel(tenant="default", card=PRICED), ModelCard)
-    http = await platform.http()
+    await platform.bus.ask(PutModel(tenant=platform.tenant, card=PRICED), ModelCard)
     await session.submit("j1")
     await platform.wait_for("j1")
     await http.delete("/v1/sessions/s1")
@@ -363,11 +366,7 @@ async def test_a_session_is_shown_with_its_cost_and_cached_share(own_session: Se
     assert found["cache_read_share"] == round(cached / sent, 6)
 
 
-@pytest.mark.asyncio(loop_scope="function")
-async def test_the_gateway_refuses_what_a_busy_session_would_refuse(own_session: Session):
-    session = own_session
-    await session.platform.start("gateway")
-    http = await session.platform.http()
+async def test_the_gateway_refuses_what_a_busy_session_would_refuse(session: Session, http: httpx2.AsyncClient):
     await session.submit("j1", held=True)
     await session.running("j1")
     body = {"agent": "talker", "input": "I am j2 .", "session_id": "s1", "options": {"when_busy": "refuse"}}
