@@ -6,50 +6,30 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+from mcp.server.lowlevel import Server
 
 from wayline.contracts.tools import RUN_CODE
 from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say, rounds
 from wayline.testkit import Platform
+from wayline.testkit.mcp_servers import serving
 
 from .conftest import until_listed, with_tools
 from .four_models import CLAUDE, endpoints
-
-SERVER = """
-import json
-import anyio, mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 
 NOTE = "The customer asked for delivery to the side door; the parcel was weighed, sealed and handed to the carrier. "
 ORDERS = [
     {"order": n, "customer": f"c{n % 7}", "due": f"2026-11-{n % 28 + 1:02d}", "amount": 10 * n, "note": NOTE * 6}
     for n in range(50)
 ]
-LATE = {"type": "object", "properties": {"customer": {"type": "string"}}, "required": ["customer"]}
-
-async def tools(ctx, params):
-    return types.ListToolsResult(tools=[
-        types.Tool(name="orders", description="All orders.", input_schema={"type": "object", "properties": {}}),
-        types.Tool(name="customer", description="One customer.", input_schema=LATE),
-    ])
-
-async def call(ctx, params):
-    found = ORDERS if params.name == "orders" else {"name": params.arguments["customer"].upper(), "tier": "gold"}
-    return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps(found))])
-
-async def main():
-    server = Server("shop", on_list_tools=tools, on_call_tool=call)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-anyio.run(main)
-"""
+NOTHING = {"type": "object", "properties": {}}
+NAMED = {"type": "object", "properties": {"customer": {"type": "string"}}, "required": ["customer"]}
 PROGRAM = """
 import asyncio
 late = sorted((o for o in await shop__orders() if o["due"] > "2026-11-26"), key=lambda o: -o["amount"])
@@ -65,6 +45,20 @@ STANDARD = (
 CODE = (Say(tools=((RUN_CODE, {"code": PROGRAM}),)), ANSWER)
 INPUT_SHARE_MAX = 0.63
 """The reference: 37 % fewer tokens."""
+
+
+async def offered(*_: object) -> types.ListToolsResult:
+    tools = (("orders", "All orders.", NOTHING), ("customer", "One customer.", NAMED))
+    return types.ListToolsResult(
+        tools=[types.Tool(name=name, description=about, input_schema=schema) for name, about, schema in tools]
+    )
+
+
+async def found(_: object, called: types.CallToolRequestParams) -> types.CallToolResult:
+    known = (
+        ORDERS if called.name == "orders" else {"name": (called.arguments or {})["customer"].upper(), "tier": "gold"}
+    )
+    return types.CallToolResult(content=[types.TextContent(type="text", text=json.dumps(known))])
 
 
 @dataclass
@@ -90,21 +84,21 @@ async def bill(platform: Platform, talk: tuple[Say, ...], agent: str) -> Bill:
     return Bill(sum(one.total for one in used), len(used), usd, shown)
 
 
-async def test_a_program_saves_tokens_and_rounds_on_fifty_results(platform: Platform, tmp_path: Path):
-    (tmp_path / "shop.py").write_text(SERVER)
-    shop = {"name": "shop", "command": sys.executable, "args": [str(tmp_path / "shop.py")]}
-    shop["effects"] = {"orders": "read", "customer": "read"}
-    registry = with_tools(shop, answer_within_s=4, available_within_s=10)
-    simulator = await platform.simulate()
-    await platform.start(
-        "router", "tool_registry", router=RouterSettings(**endpoints(simulator)), tool_registry=registry
-    )
-    await until_listed(platform, "shop__orders")
-    for agent, code in (("standard", False), ("code", True)):
-        await platform.put_agent(agent, instructions="Answer.", tools=("shop__orders", "shop__customer"), code=code)
+async def test_a_program_saves_tokens_and_rounds_on_fifty_results(platform: Platform):
+    server: Server[Any] = Server("shop", on_list_tools=offered, on_call_tool=found)
+    async with serving(server) as url:
+        shop = {"name": "shop", "url": url, "effects": {"orders": "read", "customer": "read"}}
+        registry = with_tools(shop, answer_within_s=4, available_within_s=10)
+        simulator = await platform.simulate()
+        await platform.start(
+            "router", "tool_registry", router=RouterSettings(**endpoints(simulator)), tool_registry=registry
+        )
+        await until_listed(platform, "shop__orders")
+        for agent, code in (("standard", False), ("code", True)):
+            await platform.put_agent(agent, instructions="Answer.", tools=("shop__orders", "shop__customer"), code=code)
 
-    standard = await bill(platform, STANDARD, "standard")
-    code = await bill(platform, CODE, "code")
+        standard = await bill(platform, STANDARD, "standard")
+        code = await bill(platform, CODE, "code")
 
     print(f"\nstandard: {standard.tokens} tokens, {standard.calls} model calls, ${standard.usd}")
     print(f"code:     {code.tokens} tokens, {code.calls} model calls, ${code.usd}")

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import base64
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 from typing import Any
 
+import mcp_types as types
 import orjson
 import pytest
 import pytest_asyncio
+from mcp.server.lowlevel import Server
 
 from wayline.chassis.claim_check.claims import MESSAGE_MAX
 from wayline.contracts import events as e
@@ -21,6 +22,7 @@ from wayline.executor.settings import Settings as ExecutorSettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator import Say, Simulator, rounds
 from wayline.testkit import Platform
+from wayline.testkit.mcp_servers import serving
 from wayline.testkit.media import png
 from wayline.testkit.walks import cases
 
@@ -33,35 +35,23 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 SMALL = png(640, 480)
 LARGE = png(1_280, 720) + Random(1).randbytes(400_000)
 """More than one message of the bus may hold."""
-SERVER = """
-import base64, pathlib
-import anyio, mcp_types as types
-from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
-
-here = pathlib.Path(__file__).parent
-
-async def tools(ctx, params):
-    return types.ListToolsResult(tools=[types.Tool(name="shot", input_schema={"type": "object"})])
-
-async def call(ctx, params):
-    content = (here / params.arguments["of"]).read_bytes()
-    shown = types.ImageContent(type="image", data=base64.b64encode(content).decode(), mime_type="image/png")
-    return types.CallToolResult(content=[types.TextContent(type="text", text="Here it is."), shown])
-
-async def main():
-    server = Server("camera", on_list_tools=tools, on_call_tool=call)
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
-
-anyio.run(main)
-"""
+PICTURES = {"small.png": SMALL, "large.png": LARGE}
 NOTES = ("Here it is.\n[image image/png, 640x480]", "Here it is.\n[image image/png, 1280x720]")
 TALK = (
     Say(tools=(("camera__shot", {"of": "small.png"}),)),
     Say(tools=(("camera__shot", {"of": "large.png"}),)),
     Say(text="A wall."),
 )
+
+
+async def offered(*_: object) -> types.ListToolsResult:
+    return types.ListToolsResult(tools=[types.Tool(name="shot", input_schema={"type": "object"})])
+
+
+async def taken(_: object, called: types.CallToolRequestParams) -> types.CallToolResult:
+    data = base64.b64encode(PICTURES[(called.arguments or {})["of"]]).decode()
+    shown = types.ImageContent(type="image", data=data, mime_type="image/png")
+    return types.CallToolResult(content=[types.TextContent(type="text", text="Here it is."), shown])
 
 
 @dataclass
@@ -114,25 +104,22 @@ def unmarked(value: Any) -> Any:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def provider(module_platform: Platform, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Simulator]:
+async def provider(module_platform: Platform) -> AsyncIterator[Simulator]:
     """The models of services for all tests, with the camera as their server."""
-    directory = tmp_path_factory.mktemp("camera")
-    (directory / "camera.py").write_text(SERVER)
-    (directory / "small.png").write_bytes(SMALL)
-    (directory / "large.png").write_bytes(LARGE)
-    camera: dict[str, Any] = {"name": "camera", "command": sys.executable, "args": [str(directory / "camera.py")]}
-    camera["effects"] = {"shot": "read"}
-    simulator = await module_platform.simulate(rounds(*TALK), models=FACTS)
-    await module_platform.start(
-        "router",
-        "tool_registry",
-        "executor",
-        router=RouterSettings(**endpoints(simulator)),
-        tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
-        executor=ExecutorSettings(**endpoints(simulator)),
-    )
-    yield simulator
-    assert await differences(module_platform.bus) == []
+    server: Server[Any] = Server("camera", on_list_tools=offered, on_call_tool=taken)
+    async with serving(server) as url:
+        camera = {"name": "camera", "url": url, "effects": {"shot": "read"}}
+        simulator = await module_platform.simulate(rounds(*TALK), models=FACTS)
+        await module_platform.start(
+            "router",
+            "tool_registry",
+            "executor",
+            router=RouterSettings(**endpoints(simulator)),
+            tool_registry=with_tools(camera, answer_within_s=4, available_within_s=10),
+            executor=ExecutorSettings(**endpoints(simulator)),
+        )
+        yield simulator
+        assert await differences(module_platform.bus) == []
 
 
 @pytest_asyncio.fixture(loop_scope="module")
