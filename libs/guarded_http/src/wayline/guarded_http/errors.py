@@ -15,7 +15,11 @@ GuardedRequestError      its `code` is for programs, its text for the model or u
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import ClassVar
+
+SECONDS_DIGITS_MAX = 10
 
 
 class GuardedRequestError(Exception):
@@ -90,11 +94,24 @@ class BadStatus(GuardedRequestError):
 
     @property
     def retry_after_s(self) -> float | None:
-        """Return how long the server asks to be left alone, where it gives seconds."""
+        """Return how long the server asks to be left alone."""
         return asked_wait_s(self.headers)
 
 
 def asked_wait_s(headers: Mapping[str, str]) -> float | None:
-    """Return how long an answer's `Retry-After` asks to be left alone, where it gives seconds."""
+    """Return how long an answer's `Retry-After` asks to be left alone: seconds, or a date by the server's clock."""
     value = headers.get("retry-after", "").strip()
-    return float(value) if value.isdecimal() and len(value) < 10 else None
+    if value.isdecimal() and len(value) < SECONDS_DIGITS_MAX:
+        return float(value)
+    until = _date(value)
+    if until is None:
+        return None
+    return max(0.0, (until - (_date(headers.get("date", "")) or datetime.now(UTC))).total_seconds())
+
+
+def _date(value: str) -> datetime | None:
+    try:
+        found = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
