@@ -8,18 +8,22 @@ import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
+import pytest_asyncio
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from wayline.chassis import Failpoint, Service
 from wayline.contracts import ids
 from wayline.contracts.errors import Retry
+from wayline.contracts.mcp_servers import DeleteServer, ListServers, ServerDeleted, ServerList
 from wayline.contracts.tools import CallTool, CancelTool, ListTools, ResolveTool, ToolList, ToolReply, VoidTool
 from wayline.store import Record, Store
 from wayline.testkit import Database, Platform, until
@@ -58,6 +62,19 @@ class RegistryPlatform(Platform):
     servers: list[EffectsServer]
     processes: list[asyncio.subprocess.Process]
     forks: list[ServiceProcess]
+
+    def as_tenant(self) -> Self:
+        """Return this platform as a tenant sees it that no other test has."""
+        seen = copy(self)
+        seen.tenant = new_tenant()
+        return seen
+
+    async def delete_servers(self) -> None:
+        """Delete the servers that the tenant has saved: nothing is to be tried again for them."""
+        listed = await self.bus.ask(ListServers(tenant=self.tenant), ServerList)
+        for server in listed.servers:
+            if server.of == "tenant":
+                await self.bus.ask(DeleteServer(tenant=self.tenant, name=server.name), ServerDeleted)
 
     def settings(self, servers: tuple[dict[str, Any], ...] | None = None, **more: Any) -> dict[str, Any]:
         return {
@@ -210,10 +227,42 @@ def open_path(tmp_path: Path) -> Path:
 async def platform(
     guarded_nats: Guarded, database: Database, effects: EffectsServer, open_path: Path
 ) -> AsyncIterator[RegistryPlatform]:
-    async with RegistryPlatform.open(guarded_nats, database, limits=None) as platform:
+    async with open_platform(guarded_nats, database, effects, open_path) as platform:
+        yield platform
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_platform(
+    module_servers: tuple[Guarded, Database], effects: EffectsServer, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RegistryPlatform]:
+    """Make a platform for all tests of a file."""
+    directory = tmp_path_factory.mktemp("registry")
+    directory.chmod(0o755)
+    async with open_platform(*module_servers, effects, directory) as platform:
+        yield platform
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shared(shared_registry: RegistryPlatform) -> AsyncIterator[RegistryPlatform]:
+    """The platform and its registry that a file's tests share, as a tenant of the test's own sees them."""
+    seen = shared_registry.as_tenant()
+    yield seen
+    await seen.delete_servers()
+
+
+def new_tenant() -> str:
+    return f"t-{secrets.token_hex(4)}"
+
+
+@asynccontextmanager
+async def open_platform(
+    nats: Guarded, database: Database, effects: EffectsServer, directory: Path
+) -> AsyncIterator[RegistryPlatform]:
+    """Open a platform with the tables of calls; at the end nothing is left of what was started."""
+    async with RegistryPlatform.open(nats, database, limits=None) as platform:
         platform.dsn = await platform.migrate("tool_registry")
         platform.ledger = await platform.store("tool_registry", max_size=10)
-        platform.effects, platform.tenant, platform.tmp_path = effects, f"t-{secrets.token_hex(4)}", open_path
+        platform.effects, platform.tenant, platform.tmp_path = effects, new_tenant(), directory
         platform.servers, platform.processes, platform.forks = [], [], []
         yield platform
         for process in platform.processes:

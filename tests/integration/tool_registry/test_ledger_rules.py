@@ -6,13 +6,26 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts.errors import Refused
 from wayline.contracts.tools import Effect
 from wayline.testkit import until
 
+from .conftest import RegistryPlatform
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+alone = pytest.mark.asyncio(loop_scope="function")
+"""For a test that starts and stops registries, or has its own settings."""
+
 PAY, PUT, BOOK = "effects__pay_once", "effects__put_idempotent", "effects__book_reconcile"
 LOOK = "effects__look_read"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_registry(shared_platform: RegistryPlatform) -> RegistryPlatform:
+    await shared_platform.registry()
+    return shared_platform
 
 
 async def began(platform, ask, *, effect: Effect, lease_s: float = -1, content_hash: str | None = None) -> None:
@@ -21,31 +34,30 @@ async def began(platform, ask, *, effect: Effect, lease_s: float = -1, content_h
     await platform.ledger.execute(ask.tenant, platform.ledger.sql.begin, *row, content_hash)
 
 
-async def test_a_call_is_executed_and_its_outcome_recorded(platform):
-    await platform.registry()
-    ask = platform.ask(PAY, {"amount": 3})
+async def test_a_call_is_executed_and_its_outcome_recorded(shared):
+    ask = shared.ask(PAY, {"amount": 3})
 
-    reply = await platform.call(ask)
+    reply = await shared.call(ask)
 
-    row = await platform.row(ask.key)
+    row = await shared.row(ask.key)
     assert (reply.status, reply.content, reply.effect, reply.repeated) == ("success", "pay_once done", "once", False)
     assert str(reply.cost_usd) == "0.010000000"
     assert row is not None
     assert (row["state"], row["attempt"], row["job_id"], row["tool"]) == ("finished", 1, "j1", PAY)
-    assert platform.acted() == [("pay_once", ask.key)]
+    assert shared.acted() == [("pay_once", ask.key)]
 
 
-async def test_a_finished_key_answers_with_its_stored_result_and_never_executes(platform):
-    await platform.registry()
-    ask = platform.ask(PAY)
-    first = await platform.call(ask)
+async def test_a_finished_key_answers_with_its_stored_result_and_never_executes(shared):
+    ask = shared.ask(PAY)
+    first = await shared.call(ask)
 
-    again = await platform.call(ask)
+    again = await shared.call(ask)
 
     assert again == first.model_copy(update={"repeated": True})
-    assert platform.times_acted("pay_once") == 1
+    assert shared.times_acted("pay_once") == 1
 
 
+@alone
 async def test_a_finished_key_answers_without_server_and_past_its_deadline(platform):
     server = await platform.server()
     await platform.registry(server.settings())
@@ -60,22 +72,22 @@ async def test_a_finished_key_answers_without_server_and_past_its_deadline(platf
 
 @pytest.mark.parametrize("change", [{"arguments": {"amount": 400}}, {"tool": PUT}, {"user_id": "bob"}], ids=str)
 @pytest.mark.parametrize("state", ["finished", "lost"])
-async def test_a_key_with_other_content_is_a_conflict(platform, change, state):
-    await platform.registry()
-    ask = platform.ask(PAY, {"amount": 3})
+async def test_a_key_with_other_content_is_a_conflict(shared, change, state):
+    ask = shared.ask(PAY, {"amount": 3})
     if state == "finished":
-        await platform.call(ask)
+        await shared.call(ask)
     else:
-        await began(platform, ask, effect=Effect.ONCE, content_hash=ask.content_hash())
+        await began(shared, ask, effect=Effect.ONCE, content_hash=ask.content_hash())
 
     with pytest.raises(Refused, match="stands for a call with other content") as refused:
-        await platform.call(ask.model_copy(update=change))
+        await shared.call(ask.model_copy(update=change))
 
     assert (refused.value.code, refused.value.status) == ("tool_key_conflict", 409)
-    assert platform.times_acted("pay_once") == (state == "finished")
-    assert platform.times_acted("put_idempotent") == 0
+    assert shared.times_acted("pay_once") == (state == "finished")
+    assert shared.times_acted("put_idempotent") == 0
 
 
+@alone
 async def test_a_running_calls_key_with_other_content_is_a_conflict(platform):
     server = await platform.server(delay_ms=30_000)
     await platform.registry(server.settings(), answer_within_s=0.2)
@@ -86,14 +98,14 @@ async def test_a_running_calls_key_with_other_content_is_a_conflict(platform):
         await platform.once(ask.model_copy(update={"arguments": {"amount": 400}}))
 
 
-async def test_a_key_of_an_older_registry_is_answered_as_before(platform):
-    await platform.registry()
-    ask = platform.ask(PAY, {"amount": 3})
-    await began(platform, ask, effect=Effect.ONCE, content_hash=None)
+async def test_a_key_of_an_older_registry_is_answered_as_before(shared):
+    ask = shared.ask(PAY, {"amount": 3})
+    await began(shared, ask, effect=Effect.ONCE, content_hash=None)
 
-    assert (await platform.call(ask)).status == "unknown"
+    assert (await shared.call(ask)).status == "unknown"
 
 
+@alone
 async def test_two_registries_asked_for_one_key_at_once_execute_it_once(platform):
     await asyncio.gather(platform.registry(), platform.registry(), platform.registry())
     ask = platform.ask(PAY)
@@ -104,6 +116,7 @@ async def test_two_registries_asked_for_one_key_at_once_execute_it_once(platform
     assert platform.times_acted("pay_once") == 1
 
 
+@alone
 async def test_a_call_with_a_live_lease_is_waited_for(platform):
     await platform.registry(answer_within_s=0.4)
     ask = platform.ask(PAY)
@@ -115,31 +128,30 @@ async def test_a_call_with_a_live_lease_is_waited_for(platform):
     assert platform.times_acted("pay_once") == 0
 
 
-async def test_a_once_call_whose_holder_died_is_unknown_and_never_executed(platform):
-    await platform.registry()
-    ask = platform.ask(PAY)
-    await began(platform, ask, effect=Effect.ONCE)
+async def test_a_once_call_whose_holder_died_is_unknown_and_never_executed(shared):
+    ask = shared.ask(PAY)
+    await began(shared, ask, effect=Effect.ONCE)
 
-    replies = [await platform.call(ask) for _ in range(3)]
+    replies = [await shared.call(ask) for _ in range(3)]
 
-    row = await platform.row(ask.key)
+    row = await shared.row(ask.key)
     assert [reply.status for reply in replies] == ["unknown"] * 3
     assert row is not None
     assert row["state"] == "unknown"
-    assert platform.times_acted("pay_once") == 0
+    assert shared.times_acted("pay_once") == 0
 
 
-async def test_a_dead_holders_idempotent_call_is_repeated_with_its_key(platform):
-    await platform.registry()
-    ask = platform.ask(PUT)
-    await began(platform, ask, effect=Effect.IDEMPOTENT)
+async def test_a_dead_holders_idempotent_call_is_repeated_with_its_key(shared):
+    ask = shared.ask(PUT)
+    await began(shared, ask, effect=Effect.IDEMPOTENT)
 
-    reply = await platform.call(ask)
+    reply = await shared.call(ask)
 
     assert (reply.status, reply.attempts) == ("success", 2)
-    assert platform.acted() == [("put_idempotent", ask.key)]
+    assert shared.acted() == [("put_idempotent", ask.key)]
 
 
+@alone
 async def test_a_dead_lease_is_taken_over_by_one_of_many(platform):
     await asyncio.gather(platform.registry(), platform.registry())
     ask = platform.ask(PUT)
@@ -152,20 +164,20 @@ async def test_a_dead_lease_is_taken_over_by_one_of_many(platform):
 
 
 @pytest.mark.parametrize("acted", [True, False], ids=["acted", "did not act"])
-async def test_a_reconcile_call_whose_holder_died_is_asked_about(platform, acted):
-    await platform.registry()
-    ask = platform.ask(BOOK)
-    await began(platform, ask, effect=Effect.RECONCILE)
+async def test_a_reconcile_call_whose_holder_died_is_asked_about(shared, acted):
+    ask = shared.ask(BOOK)
+    await began(shared, ask, effect=Effect.RECONCILE)
     if acted:
-        with platform.effects.file.open("a") as file:
+        with shared.effects.file.open("a") as file:
             file.write(f"book_reconcile {ask.key}\n")
 
-    reply = await platform.call(ask)
+    reply = await shared.call(ask)
 
     assert (reply.status, reply.content) == ("success", "book_reconcile done")
-    assert platform.acted() == [("book_reconcile", ask.key)]
+    assert shared.acted() == [("book_reconcile", ask.key)]
 
 
+@alone
 async def test_a_call_begun_too_often_is_unknown(platform):
     await platform.registry(attempts_max=1)
     ask = platform.ask(PUT)
@@ -175,29 +187,28 @@ async def test_a_call_begun_too_often_is_unknown(platform):
     assert platform.times_acted("put_idempotent") == 0
 
 
-async def test_past_its_deadline_a_call_is_refused_and_leaves_no_row(platform):
-    await platform.registry()
+async def test_past_its_deadline_a_call_is_refused_and_leaves_no_row(shared):
     late = datetime.now(UTC) - timedelta(seconds=1)
-    asks = [platform.ask(tool, job=f"j{n}", deadline=late) for n, tool in enumerate((PAY, PUT, "effects__look_read"))]
+    asks = [shared.ask(tool, job=f"j{n}", deadline=late) for n, tool in enumerate((PAY, PUT, "effects__look_read"))]
 
-    replies = [await platform.call(ask) for ask in asks]
+    replies = [await shared.call(ask) for ask in asks]
 
     assert [reply.error.code for reply in replies if reply.error] == ["refused"] * 3
-    assert [await platform.row(ask.key) for ask in asks] == [None] * 3
-    assert platform.acted() == []
+    assert [await shared.row(ask.key) for ask in asks] == [None] * 3
+    assert shared.acted() == []
 
 
-async def test_past_its_deadline_a_dead_call_is_not_executed_again(platform):
-    await platform.registry()
-    ask = platform.ask(PUT)
-    await began(platform, ask, effect=Effect.IDEMPOTENT)
+async def test_past_its_deadline_a_dead_call_is_not_executed_again(shared):
+    ask = shared.ask(PUT)
+    await began(shared, ask, effect=Effect.IDEMPOTENT)
 
-    reply = await platform.call(ask.model_copy(update={"deadline": datetime.now(UTC) - timedelta(seconds=1)}))
+    reply = await shared.call(ask.model_copy(update={"deadline": datetime.now(UTC) - timedelta(seconds=1)}))
 
     assert reply.status == "unknown"
-    assert platform.times_acted("put_idempotent") == 0
+    assert shared.times_acted("put_idempotent") == 0
 
 
+@alone
 async def test_a_long_call_keeps_its_lease_and_answers_in_progress(platform):
     slow = await platform.server(delay_ms=2_000)
     settings = {"answer_within_s": 0.4}
@@ -211,27 +222,25 @@ async def test_a_long_call_keeps_its_lease_and_answers_in_progress(platform):
     assert slow.calls() == [("put_idempotent", ask.key)]
 
 
-async def test_arguments_are_checked_before_the_ledger_hears_of_the_call(platform):
-    await platform.registry()
-    ask = platform.ask(PAY, {"amount": "three"})
+async def test_arguments_are_checked_before_the_ledger_hears_of_the_call(shared):
+    ask = shared.ask(PAY, {"amount": "three"})
 
-    reply = await platform.call(ask)
+    reply = await shared.call(ask)
 
     assert reply.error is not None
     assert reply.error.code == "invalid_arguments"
     assert "amount: 'three' is not of type 'integer'" in reply.error.message
-    assert await platform.row(ask.key) is None
+    assert await shared.row(ask.key) is None
 
 
-async def test_an_unknown_tool_gets_the_nearest_name(platform):
-    await platform.registry()
-
-    reply = await platform.call(platform.ask("effects__pay_onse"))
+async def test_an_unknown_tool_gets_the_nearest_name(shared):
+    reply = await shared.call(shared.ask("effects__pay_onse"))
 
     assert reply.error is not None
     assert (reply.error.code, "did you mean 'effects__pay_once'?" in reply.error.message) == ("unknown_tool", True)
 
 
+@alone
 async def test_a_holder_that_was_given_up_still_brings_its_result(platform):
     slow = await platform.server(delay_ms=2_000)
     await platform.registry(slow.settings(), lease_s=600)
@@ -244,6 +253,7 @@ async def test_a_holder_that_was_given_up_still_brings_its_result(platform):
     assert (await platform.call(ask)).status == "success"
 
 
+@alone
 async def test_a_read_that_charged_is_not_made_again_by_another_registry(platform):
     first = await platform.registry()
     ask = platform.ask(LOOK, {"query": "charged"})
@@ -257,6 +267,7 @@ async def test_a_read_that_charged_is_not_made_again_by_another_registry(platfor
     assert platform.times_acted("look_read") == 1
 
 
+@alone
 async def test_another_read_under_the_key_costs_what_both_charged(platform):
     first = await platform.registry()
     ask = platform.ask(LOOK, {"query": "charged"})
@@ -271,15 +282,15 @@ async def test_another_read_under_the_key_costs_what_both_charged(platform):
     assert platform.times_acted("look_read") == 2
 
 
-async def test_a_read_that_charged_nothing_leaves_no_row(platform):
-    await platform.registry()
-    ask = platform.ask(LOOK)
+async def test_a_read_that_charged_nothing_leaves_no_row(shared):
+    ask = shared.ask(LOOK)
 
-    await platform.call(ask)
+    await shared.call(ask)
 
-    assert await platform.row(ask.key) is None
+    assert await shared.row(ask.key) is None
 
 
+@alone
 async def test_a_charged_read_of_a_job_that_ends_is_its_cost(platform):
     first = await platform.registry()
     ask = platform.ask(LOOK, {"query": "charged"})

@@ -161,20 +161,26 @@ async def platform(
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def module_platform(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[Platform]:
-    """Make a bus and a database for all tests of a file, whose event loop is the file's too."""
+async def module_servers(postgres_server: PostgresServer, server_dir: Path) -> AsyncIterator[tuple[Guarded, Database]]:
+    """Start a NATS server and make a database for all tests of a file, whose event loop is the file's too."""
     database, seeds = await clone_with_tables(postgres_server), identity_seeds()
     home = server_dir / f"module-{secrets.token_hex(4)}"
     server = await ForkedNats(home, config=config(home / "jetstream", seeds)).start()
     guarded = Guarded(server, seeds)
     try:
-        async with Platform.open(guarded, database) as platform:
-            yield platform
+        yield guarded, database
         assert guarded.refusals() == []
     finally:
         await server.kill()
         shutil.rmtree(home, ignore_errors=True)
         await drop(database)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def module_platform(module_servers: tuple[Guarded, Database]) -> AsyncIterator[Platform]:
+    """Make a platform for all tests of a file."""
+    async with Platform.open(*module_servers) as platform:
+        yield platform
 
 
 @pytest.fixture
