@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
+import pytest_asyncio
 
 from wayline.contracts.errors import Reject, Retry
 from wayline.contracts.mcp_servers import (
@@ -36,8 +37,13 @@ from wayline.contracts.tools import Effect
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
 
+from .conftest import RegistryPlatform
 from .oauth_server import Protected
 from .test_secrets_of_servers import dump
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+alone = pytest.mark.asyncio(loop_scope="function")
+"""For a test that starts and stops registries, or has its own settings."""
 
 KEY, NEW_KEY = (f"{name}:{b64encode(bytes([byte]) * 32).decode()}" for name, byte in (("k", 1), ("n", 2)))
 CALLBACK = "http://127.0.0.1:8080/v1/mcp/oauth/callback"
@@ -47,11 +53,17 @@ BROWSER = "b" * 43
 SETTINGS = {"keys": KEY, "server_allowed_hosts": ["127.0.0.1:*"], "reread_every_s": 0.2}
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_registry(shared_platform: RegistryPlatform) -> RegistryPlatform:
+    await shared_platform.registry(shared_platform.effects.settings(), **SETTINGS)
+    return shared_platform
+
+
 @asynccontextmanager
 async def protected(
-    platform, *, replicas: int = 1, expires_in: int = 3_600, settings=None, **oauth
+    platform, *, replicas: int = 0, expires_in: int = 3_600, settings=None, **oauth
 ) -> AsyncIterator[Protected]:
-    """A server that needs a login, and a tenant that has saved it."""
+    """A server that needs a login, and a tenant that has saved it; registries are started first where none runs."""
     for _ in range(replicas):
         await platform.registry(platform.effects.settings(), **SETTINGS, **(settings or {}))
     bank = Protected(expires_in=expires_in)
@@ -106,104 +118,105 @@ async def pay(platform, job: str = "j1", **more):
     return await platform.call(platform.ask("bank__pay", {"amount": 1}, job=job, **more))
 
 
-async def test_a_login_makes_the_tools_callable(platform):
-    async with protected(platform) as bank:
-        await until_state(platform, "needs_authorization")
-        before = await pay(platform, "j0")
+async def test_a_login_makes_the_tools_callable(shared):
+    async with protected(shared) as bank:
+        await until_state(shared, "needs_authorization")
+        before = await pay(shared, "j0")
 
-        await log_in(platform, bank)
+        await log_in(shared, bank)
 
-        reply = await pay(platform)
+        reply = await pay(shared)
 
     assert before.status == "failed"
     assert "wayline mcp login bank" in before.error.message
     assert (reply.status, reply.content, bank.paid) == ("success", "paid", 1)
 
 
-async def test_a_callback_counts_once(platform):
-    async with protected(platform) as bank:
-        back = await bank.open(await begin(platform))
-        await finish(platform, back)
+async def test_a_callback_counts_once(shared):
+    async with protected(shared) as bank:
+        back = await bank.open(await begin(shared))
+        await finish(shared, back)
 
         with pytest.raises(Reject, match="finished before"):
-            await finish(platform, back)
+            await finish(shared, back)
 
 
 @pytest.mark.parametrize("browser", [None, "o" * 43])
-async def test_a_login_opened_in_another_browser_is_refused_before_exchange(platform, browser: str | None):
-    async with protected(platform) as bank:
-        back = await bank.open(await begin(platform))
+async def test_a_login_opened_in_another_browser_is_refused_before_exchange(shared, browser: str | None):
+    async with protected(shared) as bank:
+        back = await bank.open(await begin(shared))
 
         with pytest.raises(Reject, match="begun in another browser"):
-            await finish(platform, back, browser=browser)
+            await finish(shared, back, browser=browser)
 
         # Nor does it count for its own browser any more.
         with pytest.raises(Reject, match="is unknown, over"):
-            await finish(platform, back)
+            await finish(shared, back)
         assert (bank.given, list(bank.codes)) == ([], [back["code"]])
 
 
-async def test_a_login_whose_page_nobody_opened_is_refused(platform):
-    async with protected(platform):
-        link = await begun(platform)
+async def test_a_login_whose_page_nobody_opened_is_refused(shared):
+    async with protected(shared):
+        link = await begun(shared)
         state = dict(parse_qsl(urlsplit(link).query))["state"]
-        view = await platform.bus.ask(GetLogin(tenant=platform.tenant, state=state), LoginView)
+        view = await shared.bus.ask(GetLogin(tenant=shared.tenant, state=state), LoginView)
 
         with pytest.raises(Reject, match="begun in another browser"):
-            await finish(platform, {"state": state, "code": "c1"})
+            await finish(shared, {"state": state, "code": "c1"})
 
     assert link == f"{START}?state={state}"
     assert view == LoginView(name="bank", authorization_server="127.0.0.1")
 
 
-async def test_an_expired_state_is_refused(platform):
-    async with protected(platform) as bank:
-        back = await bank.open(await begin(platform))
+async def test_an_expired_state_is_refused(shared):
+    async with protected(shared) as bank:
+        back = await bank.open(await begin(shared))
         late = "UPDATE logins SET expires_at = clock_timestamp()"
-        await platform.ledger.execute(platform.tenant, late)
+        await shared.ledger.execute(shared.tenant, late)
 
         with pytest.raises(Reject, match="is unknown, over"):
-            await finish(platform, back)
+            await finish(shared, back)
 
 
-async def test_a_state_of_another_tenant_is_refused(platform):
-    async with protected(platform) as bank:
-        other = f"{platform.tenant}-x"
-        await save(platform, bank.url, tenant=other)
-        mine = await bank.open(await begin(platform))
-        theirs = await bank.open(await begin(platform, tenant=other))
+async def test_a_state_of_another_tenant_is_refused(shared):
+    async with protected(shared) as bank:
+        other = f"{shared.tenant}-x"
+        await save(shared, bank.url, tenant=other)
+        mine = await bank.open(await begin(shared))
+        theirs = await bank.open(await begin(shared, tenant=other))
 
-        for tenant, back in ((other, mine), (platform.tenant, theirs)):
+        for tenant, back in ((other, mine), (shared.tenant, theirs)):
             with pytest.raises(Reject, match="is unknown"):
-                await finish(platform, back, tenant=tenant)
+                await finish(shared, back, tenant=tenant)
 
-        assert await platform.ledger.fetch(platform.tenant, "SELECT * FROM authorizations") == []
+        assert await shared.ledger.fetch(shared.tenant, "SELECT * FROM authorizations") == []
 
 
-async def test_a_code_of_another_login_fails_pkce(platform):
-    async with protected(platform) as bank:
-        first = await bank.open(await begin(platform))
-        second = await bank.open(await begin(platform))
+async def test_a_code_of_another_login_fails_pkce(shared):
+    async with protected(shared) as bank:
+        first = await bank.open(await begin(shared))
+        second = await bank.open(await begin(shared))
 
         with pytest.raises(Reject, match="refused the code"):
-            await finish(platform, {**first, "code": second["code"]})
+            await finish(shared, {**first, "code": second["code"]})
 
 
-async def test_an_answer_of_another_issuer_is_refused(platform):
-    async with protected(platform) as bank:
+async def test_an_answer_of_another_issuer_is_refused(shared):
+    async with protected(shared) as bank:
         for iss in ({"iss": "http://evil.example"}, {}):
-            back = await bank.open(await begin(platform))
+            back = await bank.open(await begin(shared))
             back.pop("iss")
             with pytest.raises(Reject, match="another authorization server"):
-                await finish(platform, {**back, **iss})
+                await finish(shared, {**back, **iss})
         bank.issuer = "http://evil.example"
 
         with pytest.raises(Reject, match="names another issuer"):
-            await begin(platform)
+            await begin(shared)
 
     assert bank.given == []
 
 
+@alone
 async def test_an_authorization_server_inside_is_not_asked(platform):
     bank = Protected()
     async with serving(bank) as url:
@@ -215,6 +228,7 @@ async def test_an_authorization_server_inside_is_not_asked(platform):
             await begin(platform)
 
 
+@alone
 async def test_tokens_are_renewed_once_for_all_replicas(platform):
     async with protected(platform, replicas=2) as bank:
         await log_in(platform, bank)
@@ -226,24 +240,24 @@ async def test_tokens_are_renewed_once_for_all_replicas(platform):
     assert bank.refreshed == 1
 
 
-async def test_a_refused_refresh_asks_for_a_login(platform):
-    async with protected(platform) as bank:
-        await log_in(platform, bank)
+async def test_a_refused_refresh_asks_for_a_login(shared):
+    async with protected(shared) as bank:
+        await log_in(shared, bank)
         bank.valid, bank.refresh_tokens = set(), set()
 
-        reply = await pay(platform)
-        await until_state(platform, "needs_authorization")
+        reply = await pay(shared)
+        await until_state(shared, "needs_authorization")
 
         assert reply.error.code == "needs_authorization"
         assert "wayline mcp login bank" in reply.error.message
-        await log_in(platform, bank)
-        assert (await pay(platform, "j2")).status == "success"
+        await log_in(shared, bank)
+        assert (await pay(shared, "j2")).status == "success"
 
 
-async def test_tokens_never_go_to_another_url(platform):
+async def test_tokens_never_go_to_another_url(shared):
     thief = Protected()
-    async with protected(platform) as bank, serving(thief) as url:
-        await log_in(platform, bank)
+    async with protected(shared) as bank, serving(thief) as url:
+        await log_in(shared, bank)
         sent: list[str] = []
         answer = thief._answer
 
@@ -252,57 +266,58 @@ async def test_tokens_never_go_to_another_url(platform):
             return await answer(request)
 
         thief._answer = noting
-        await save(platform, url)
-        reply = await pay(platform)
+        await save(shared, url)
+        reply = await pay(shared)
 
     assert "wayline mcp login bank" in reply.error.message
     assert not any(sent)
 
 
-async def test_an_unsaved_change_is_tried_with_the_saved_login(platform):
-    async with protected(platform) as bank:
-        await log_in(platform, bank)
+async def test_an_unsaved_change_is_tried_with_the_saved_login(shared):
+    async with protected(shared) as bank:
+        await log_in(shared, bank)
         changed = ServerConfig(url=bank.url, oauth=ServerOAuth(), timeout_s=7)
 
-        tried = await platform.bus.ask(TryServer(tenant=platform.tenant, name="bank", config=changed), ServerReport)
+        tried = await shared.bus.ask(TryServer(tenant=shared.tenant, name="bank", config=changed), ServerReport)
         seen = len(bank.requests)
         # Nobody answers for the recorded calls here: that is asked once the server was reached.
         with pytest.raises(Retry):
-            await platform.bus.ask(GetImpact(tenant=platform.tenant, name="bank", config=changed), ServerImpact)
+            await shared.bus.ask(GetImpact(tenant=shared.tenant, name="bank", config=changed), ServerImpact)
 
     assert ([tool.name for tool in tried.tools], tried.why) == (["pay"], "")
     assert len(bank.requests) > seen
 
 
-async def test_an_unsaved_change_of_the_url_is_tried_without_login(platform):
+async def test_an_unsaved_change_of_the_url_is_tried_without_login(shared):
     thief = Protected()
-    async with protected(platform) as bank, serving(thief) as thief.url:
-        await log_in(platform, bank)
+    async with protected(shared) as bank, serving(thief) as thief.url:
+        await log_in(shared, bank)
         # It would take the tokens that the bank gave out.
         thief.trusts = bank
         changed = ServerConfig(url=thief.url, oauth=ServerOAuth())
-        ask = TryServer(tenant=platform.tenant, name="bank", config=changed)
+        ask = TryServer(tenant=shared.tenant, name="bank", config=changed)
 
-        tried = await platform.bus.ask(ask, ServerReport, timeout_s=30)
+        tried = await shared.bus.ask(ask, ServerReport, timeout_s=30)
 
     assert not tried.ok
     assert thief.requests == []
 
 
-async def test_forgotten_tokens_are_revoked(platform):
-    async with protected(platform) as bank:
-        await log_in(platform, bank)
+async def test_forgotten_tokens_are_revoked(shared):
+    async with protected(shared) as bank:
+        await log_in(shared, bank)
 
-        ask = ForgetAuthorization(tenant=platform.tenant, name="bank")
-        done = await platform.bus.ask(ask, AuthorizationForgotten, timeout_s=30)
+        ask = ForgetAuthorization(tenant=shared.tenant, name="bank")
+        done = await shared.bus.ask(ask, AuthorizationForgotten, timeout_s=30)
 
-        await until_state(platform, "needs_authorization")
+        await until_state(shared, "needs_authorization")
         assert done == AuthorizationForgotten(forgotten=True, revoked=True)
         assert bank.revoked == [bank.given[1]]
 
 
+@alone
 async def test_tokens_are_sealed_with_a_new_key(platform):
-    async with protected(platform) as bank:
+    async with protected(platform, replicas=1) as bank:
         await log_in(platform, bank)
         [first] = platform.running[:1]
         platform.running.remove(first)
@@ -318,6 +333,7 @@ async def test_tokens_are_sealed_with_a_new_key(platform):
         assert (await pay(platform)).status == "success"
 
 
+@alone
 async def test_a_token_is_in_no_store_log_span_or_error(platform, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     heard: list[bytes] = []
