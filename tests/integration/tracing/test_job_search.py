@@ -12,11 +12,13 @@ from typing import Any, get_args
 import asyncpg
 import orjson
 import pytest
+import pytest_asyncio
 
 from wayline.contracts.jobs import Status
 from wayline.contracts.overview import GetJobsOverview
 from wayline.contracts.traces import JobOrder, JobPage, ListJobs
-from wayline.testkit import until
+from wayline.store import Store
+from wayline.testkit import Platform, until
 from wayline.testkit.walks import length
 from wayline.tracing.adapters.tables import PostgresTables
 from wayline.tracing.errors import BadCursor
@@ -29,6 +31,10 @@ from wayline.tracing.views.job_search import page_statements
 from wayline.tracing.views.spent_lately import QUICK_S, REST_MAX_S, SpentSums
 
 from .conftest import TracingPlatform
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
+alone = pytest.mark.asyncio(loop_scope="function")
+"""For a test that changes or deletes jobs."""
 
 JOBS, QUESTIONS = length(10_000, short=1_200), 150
 """Ten thousand jobs in `make faults`."""
@@ -177,13 +183,23 @@ async def every_page(views: ViewHandlers, asked: ListJobs) -> list[str]:
         asked = asked.model_copy(update={"cursor": page.next_cursor})
 
 
-@pytest.fixture
-async def stored(platform: TracingPlatform) -> list[tuple[JobRow, list[str]]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tables(module_platform: Platform) -> Store:
+    return await module_platform.store("tracing")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stored(tables: Store) -> list[tuple[JobRow, list[str]]]:
+    """The jobs that all tests ask for, none of which changes them."""
+    return await store_jobs(tables)
+
+
+async def store_jobs(store: Store) -> list[tuple[JobRow, list[str]]]:
     """Store random jobs of one tenant, among those of another."""
     rng = random.Random(7)
     mine = [job(rng, number) for number in range(JOBS)]
     theirs = [job(rng, number, tenant="globex") for number in range(200)]
-    tables = PostgresTables(platform.tables, spans_days=7)
+    tables = PostgresTables(store, spans_days=7)
     await tables.keep_spans()
     await tables.write(
         Rows(jobs=[row for row, _ in mine + theirs], steps=[step for _, steps in mine + theirs for step in steps])
@@ -194,9 +210,9 @@ async def stored(platform: TracingPlatform) -> list[tuple[JobRow, list[str]]]:
 
 @pytest.mark.timeout(WALK_MAX_S)
 async def test_filters_and_orders_agree_with_a_walk_over_all_jobs(
-    platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]
+    tables: Store, stored: list[tuple[JobRow, list[str]]]
 ):
-    views, rng = ViewHandlers(platform.tables), random.Random(11)
+    views, rng = ViewHandlers(tables), random.Random(11)
     for _ in range(QUESTIONS):
         chosen = rng.sample(list(conditions(rng, datetime.now(UTC))), rng.choice([1, 1, 2, 3]))
         asked: dict[str, Any] = {name: value for condition, _ in chosen for name, value in condition.items()}
@@ -211,12 +227,10 @@ async def test_filters_and_orders_agree_with_a_walk_over_all_jobs(
         assert found == ordered(wanted, sort), (asked, sort)
 
 
-async def test_counts_agree_with_a_walk_over_all_jobs(
-    platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]
-):
+async def test_counts_agree_with_a_walk_over_all_jobs(tables: Store, stored: list[tuple[JobRow, list[str]]]):
     wanted = [row for row, _ in stored if row.agent == "scout"]
 
-    page = await ViewHandlers(platform.tables).list_jobs(ListJobs(tenant="acme", agent="scout", facets=True, limit=1))
+    page = await ViewHandlers(tables).list_jobs(ListJobs(tenant="acme", agent="scout", facets=True, limit=1))
 
     assert page.facets is not None
     assert page.facets.jobs == len(wanted)
@@ -227,11 +241,11 @@ async def test_counts_agree_with_a_walk_over_all_jobs(
 
 @pytest.mark.parametrize("asked", [{"q": "refund"}, {"tags": ("case:7",)}, {"tool": "mail", "lane": "batch"}], ids=str)
 async def test_counts_of_words_agree_in_however_many_spans(
-    platform: TracingPlatform, stored: list[Any], asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    tables: Store, stored: list[Any], asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(job_counts, "NEAR", 20)
     monkeypatch.setattr(job_counts, "MANY_OF_NEAR", 21)
-    views = ViewHandlers(platform.tables)
+    views = ViewHandlers(tables)
     found = await every_page(views, ListJobs(tenant="acme", limit=200, **asked))
 
     whole = (await views.list_jobs(ListJobs(tenant="acme", limit=1, facets=True, **asked))).facets
@@ -246,9 +260,9 @@ async def test_counts_of_words_agree_in_however_many_spans(
 
 
 async def test_words_of_many_jobs_are_counted_among_the_newest(
-    platform: TracingPlatform, stored: list[Any], monkeypatch: pytest.MonkeyPatch
+    tables: Store, stored: list[Any], monkeypatch: pytest.MonkeyPatch
 ):
-    views, asked = ViewHandlers(platform.tables), ListJobs(tenant="acme", limit=1, facets=True, q="refund")
+    views, asked = ViewHandlers(tables), ListJobs(tenant="acme", limit=1, facets=True, q="refund")
     monkeypatch.setattr(job_counts, "NEAR", 100)
     monkeypatch.setattr(job_counts, "MANY_OF_NEAR", 1)
     monkeypatch.setattr(job_counts, "READ_MAX", 300)
@@ -268,23 +282,21 @@ async def test_words_of_many_jobs_are_counted_among_the_newest(
 
 
 @pytest.mark.parametrize("sort", get_args(JobOrder))
-async def test_a_page_that_has_all_is_counted_as_more_pages_are(
-    platform: TracingPlatform, stored: list[Any], sort: JobOrder
-):
+async def test_a_page_that_has_all_is_counted_as_more_pages_are(tables: Store, stored: list[Any], sort: JobOrder):
     asked = ListJobs(tenant="acme", facets=True, sort=sort, tool="refund", user_id="u1", agent="critic", tier="flash")
 
     one, all_of_them = [
-        (await ViewHandlers(platform.tables).list_jobs(asked.model_copy(update={"limit": limit}))) for limit in (1, 200)
+        (await ViewHandlers(tables).list_jobs(asked.model_copy(update={"limit": limit}))) for limit in (1, 200)
     ]
 
     assert one.facets and all_of_them.facets and one.next_cursor and not all_of_them.next_cursor
     assert {**one.facets.model_dump(), "counted_max": 0} == {**all_of_them.facets.model_dump(), "counted_max": 0}
 
 
-async def test_an_overview_counts_what_has_not_ended(platform: TracingPlatform, stored: list[tuple[JobRow, list[str]]]):
+async def test_an_overview_counts_what_has_not_ended(tables: Store, stored: list[tuple[JobRow, list[str]]]):
     waiting = [row for row, _ in stored if row.status == "parked" and '"approval"' in (row.waiting_for or "")]
 
-    overview = await ViewHandlers(platform.tables).get_overview(GetJobsOverview(tenant="acme"))
+    overview = await ViewHandlers(tables).get_overview(GetJobsOverview(tenant="acme"))
 
     assert sum(kind.jobs for kind in overview.open) == sum(row.ended_at is None for row, _ in stored)
     asked = [kind for kind in overview.open if kind.waiting_for == "approval"]
@@ -293,7 +305,9 @@ async def test_an_overview_counts_what_has_not_ended(platform: TracingPlatform, 
     assert [lately.hours for lately in overview.spent] == [24, 168]
 
 
-async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlatform, stored: list[Any]):
+@alone
+async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlatform):
+    await store_jobs(platform.tables)
     now, admin = 0.0, await asyncpg.connect(platform.database.dsn)
 
     def clock() -> float:
@@ -314,7 +328,9 @@ async def test_what_was_spent_is_summed_again_after_a_rest(platform: TracingPlat
         await admin.close()
 
 
-async def test_a_slow_sum_is_shown_while_the_next_is_made(platform: TracingPlatform, stored: list[Any]):
+@alone
+async def test_a_slow_sum_is_shown_while_the_next_is_made(platform: TracingPlatform):
+    await store_jobs(platform.tables)
     now, admin = 0.0, await asyncpg.connect(platform.database.dsn)
 
     def clock() -> float:
@@ -337,7 +353,9 @@ async def test_a_slow_sum_is_shown_while_the_next_is_made(platform: TracingPlatf
     await until(is_new, why="the next sum is made without a caller that waits")
 
 
-async def test_the_sums_of_day_and_week_are_those_of_their_rows(platform: TracingPlatform, stored: list[Any]):
+@alone
+async def test_the_sums_of_day_and_week_are_those_of_their_rows(platform: TracingPlatform):
+    await store_jobs(platform.tables)
     admin = await asyncpg.connect(platform.database.dsn)
     try:
         moved = "UPDATE tracing.jobs SET created_at = now() - make_interval(hours => 10 * (ctid::text::point)[1]::int)"
@@ -354,8 +372,8 @@ async def test_the_sums_of_day_and_week_are_those_of_their_rows(platform: Tracin
         assert lately.predicted_usd == sum(row["estimated_cost_usd"] for row in known)
 
 
-async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, stored: list[Any]):
-    views = ViewHandlers(platform.tables)
+async def test_a_cursor_of_another_order_is_refused(tables: Store, stored: list[Any]):
+    views = ViewHandlers(tables)
     page: JobPage = await views.list_jobs(ListJobs(tenant="acme", limit=5, sort="dearest"))
 
     with pytest.raises(BadCursor):
@@ -375,14 +393,14 @@ async def test_a_cursor_of_another_order_is_refused(platform: TracingPlatform, s
     ],
 )
 async def test_an_index_serves_what_is_asked_most(
-    platform: TracingPlatform, stored: list[Any], asked: dict[str, Any], index: str
+    tables: Store, module_platform: Platform, stored: list[Any], asked: dict[str, Any], index: str
 ):
-    admin = await asyncpg.connect(platform.database.dsn)
+    admin = await asyncpg.connect(module_platform.database.dsn)
     await admin.execute("ANALYZE tracing.jobs")
     await admin.close()
     *_, statement = page_statements(ListJobs(tenant="acme", limit=10, **asked), None, shown=100)
 
-    async with platform.tables.tenant("acme") as conn:
+    async with tables.tenant("acme") as conn:
         # So few rows are cheaper to scan: what counts is that the index may be taken under row-level security.
         await conn.execute("SET LOCAL enable_seqscan = off")
         await conn.execute(f"SET LOCAL enable_{'indexscan' if 'words' in index else 'sort'} = off")
@@ -391,13 +409,13 @@ async def test_an_index_serves_what_is_asked_most(
     assert index in plan
 
 
-async def test_jobs_are_counted_from_an_index_alone(platform: TracingPlatform, stored: list[Any]):
-    admin = await asyncpg.connect(platform.database.dsn)
+async def test_jobs_are_counted_from_an_index_alone(tables: Store, module_platform: Platform, stored: list[Any]):
+    admin = await asyncpg.connect(module_platform.database.dsn)
     await admin.execute("VACUUM ANALYZE tracing.jobs")
     await admin.close()
     statement = counts_statement(ListJobs(tenant="acme", facets=True, agent="scout", since=BEGAN))
 
-    async with platform.tables.tenant("acme") as conn:
+    async with tables.tenant("acme") as conn:
         await conn.execute("SET LOCAL enable_seqscan = off")
         plan = "\n".join(row[0] for row in await conn.fetch(f"EXPLAIN {statement.sql}", *statement.arguments))
 
