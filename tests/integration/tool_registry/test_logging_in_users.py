@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 alone = pytest.mark.asyncio(loop_scope="function")
 """For a test that starts and stops registries, or has its own settings."""
 
-USER = {"credentials": "user"}
+USER: dict[str, Any] = {"credentials": "user"}
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -290,7 +291,8 @@ async def test_a_users_token_is_in_no_store_log_span_or_error(platform, caplog, 
     bank = Protected()
     async with serving(bank) as url:
         bank.secret = "canary-client-secret"
-        oauth = ServerOAuth(client_id="shop", client_secret=bank.secret, issuer=url.removesuffix("/mcp"), **USER)
+        client = {"client_id": "shop", "client_secret": bank.secret, "issuer": url.removesuffix("/mcp")}
+        oauth = ServerOAuth.model_validate({**client, **USER})
         config = ServerConfig(url=url, oauth=oauth, effects={"pay": Effect.ONCE})
         heard.clear()
         shown = await platform.bus.ask(PutServer(tenant=platform.tenant, name="bank", config=config), ServerView)
