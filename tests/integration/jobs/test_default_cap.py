@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from decimal import Decimal
+
+import pytest
+import pytest_asyncio
 
 from wayline.contracts.agents import Routing
 from wayline.contracts.events import JobRouted, ModelRequested
@@ -12,11 +16,14 @@ from wayline.llm.output_room import ANSWER_TOKENS_MIN, THINKING_TOKENS_MIN
 from wayline.router.routes.agent_averages import JOBS_MIN
 from wayline.router.settings import Settings as RouterSettings
 from wayline.routing import choose_again, current_policy
-from wayline.simulator import Asked, Say, Simulator, rounds
+from wayline.simulator import Asked, Say, Script, Simulator, rounds
 from wayline.testkit import Platform, until
 
 from .conftest import with_tools
+from .ended_jobs import differences
 from .test_discovering import box, listing
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 PROOF = "Prove by induction that the sum of the first n odd numbers is n squared, and say where the proof would fail."
 CAP = Decimal("0.10")
@@ -27,7 +34,7 @@ ABOUT = "Look something up in one of the many tables of this system, by its key,
 
 async def plan(platform: Platform, agent: str, text: str, **options: object) -> Planned:
     job = SubmitJob(agent=agent, input=text, options=JobOptions.model_validate(options))
-    return await platform.bus.ask(PlanJob(tenant="default", job=job), Planned)
+    return await platform.bus.ask(PlanJob(tenant=platform.tenant, job=job), Planned)
 
 
 async def job_routed(platform: Platform, job_id: str) -> JobRouted:
@@ -44,33 +51,50 @@ async def with_claude(platform: Platform, script, *servers: dict[str, object]) -
         executor=ExecutorSettings(anthropic_base_url=simulator.url),
         tool_registry=with_tools(*servers),
     )
-    await platform.put_agent("prover", routing=Routing(reasoning="reasoning").model_dump())
     return simulator
 
 
-async def test_a_proof_reaches_the_reasoning_slot_and_has_room_to_think(platform: Platform):
-    simulator = await with_claude(platform, lambda _: Say(ANSWER, thinking=THOUGHT))
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def simulator(module_platform: Platform) -> AsyncIterator[Simulator]:
+    """The provider of all tests whose registry has no tools but its own."""
+    simulator = await with_claude(module_platform, lambda _: Say())
+    yield simulator
+    assert await differences(module_platform.bus) == []
+
+
+async def play(platform: Platform, simulator: Simulator, script: Script) -> Platform:
+    """Have Claude follow a script, for a tenant of the test's own with an agent that proves."""
+    simulator.play(script)
+    platform = await platform.new_tenant()
+    await platform.put_agent("prover", routing=Routing(reasoning="reasoning").model_dump())
+    return platform
+
+
+async def test_a_proof_reaches_the_reasoning_slot_and_has_room_to_think(
+    module_platform: Platform, simulator: Simulator
+):
+    platform = await play(module_platform, simulator, lambda _: Say(ANSWER, thinking=THOUGHT))
     planned = await plan(platform, "prover", PROOF)
     await platform.submit("j1", PROOF, agent="prover")
     ended = await platform.wait_for("j1")
     [asked] = await platform.events_of("j1", ModelRequested)
 
     assert (ended.status, ended.partial, ended.answer) == ("completed", False, ANSWER), ended
+    assert ended.route is not None and planned.route is not None and planned.route.estimated_cost_range_usd is not None
     assert (ended.route.slot, ended.route.model) == ("reasoning", "claude-fable-5-2"), ended.route.reason
     assert planned.route == (await job_routed(platform, "j1")).route and planned.refusal is None
     [request] = simulator.requests
+    assert asked.room_tokens is not None and asked.worst_usd is not None
     assert request.output_limit == asked.room_tokens >= ANSWER_TOKENS_MIN + THINKING_TOKENS_MIN
     assert asked.worst_usd <= CAP
     assert ended.cost_usd == simulator.bill.usd <= planned.route.estimated_cost_range_usd[1] == CAP
 
 
-async def test_an_answer_cut_at_the_cap_stays_within_and_gives_advice(
-    platform: Platform,
-):
+async def test_an_answer_cut_at_the_cap_stays_within_and_gives_advice(module_platform: Platform, simulator: Simulator):
     def fills(asked: Asked) -> Say:
         return Say("On and on", output_tokens=asked.output_limit, stop="max_tokens")
 
-    simulator = await with_claude(platform, fills)
+    platform = await play(module_platform, simulator, fills)
     await platform.submit("j1", PROOF, agent="prover")
     ended = await platform.wait_for("j1")
 
@@ -79,19 +103,23 @@ async def test_an_answer_cut_at_the_cap_stays_within_and_gives_advice(
     assert "options.budget_usd pays more" in (ended.reason or "")
 
 
-async def test_demanding_work_with_tools_is_done_in_the_escalation_slot(platform: Platform):
+async def test_demanding_work_with_tools_is_done_in_the_escalation_slot(
+    module_platform: Platform, simulator: Simulator
+):
     script = rounds(Say("Looking.", tools=(("get_current_time", {}),)), Say("They may have ten days."))
-    simulator = await with_claude(platform, script)
+    platform = await play(module_platform, simulator, script)
     planned = await plan(platform, "assistant", "They want ten days more.", task_type="negotiation")
     await platform.submit("j1", "They want ten days more.", task_type="negotiation")
     ended = await platform.wait_for("j1")
 
     assert (ended.status, ended.answer) == ("completed", "They may have ten days.")
+    assert planned.route is not None and ended.route is not None
     assert (planned.route.slot, ended.route.slot) == ("escalation", "escalation"), ended.route.reason
     assert [one.model for one in await platform.events_of("j1", ModelRequested)] == ["claude-opus-5-5"] * 2
     assert ended.cost_usd == simulator.bill.usd <= CAP
 
 
+@pytest.mark.asyncio(loop_scope="function")
 async def test_many_tools_end_no_job_and_count_in_later_plans(platform: Platform):
     async with box() as server:
         for n in range(TOOLS):
@@ -105,6 +133,7 @@ async def test_many_tools_end_no_job_and_count_in_later_plans(platform: Platform
         ended = await platform.wait_for("j1")
 
         assert (ended.status, ended.answer) == ("completed", "A job is its log."), ended.error
+        assert ended.route is not None and before.route is not None
         assert ended.route.name == before.route.name and before.refusal is None
         assert ended.cost_usd == simulator.bill.usd <= CAP
         [asked] = await platform.events_of("j1", ModelRequested)
@@ -124,8 +153,8 @@ async def test_many_tools_end_no_job_and_count_in_later_plans(platform: Platform
         assert (routed.candidates.tools.count, routed.candidates.tools.tokens) == (tools.count, tools.tokens)
 
 
-async def test_predictions_rest_on_what_the_agents_jobs_used(platform: Platform):
-    await with_claude(platform, lambda _: Say("Proved.", output_tokens=40))
+async def test_predictions_rest_on_what_the_agents_jobs_used(module_platform: Platform, simulator: Simulator):
+    platform = await play(module_platform, simulator, lambda _: Say("Proved.", output_tokens=40))
     guessed = (await plan(platform, "prover", PROOF)).route.estimated_cost_usd
     for n in range(JOBS_MIN):
         await platform.submit(f"j{n}", PROOF, agent="prover")
