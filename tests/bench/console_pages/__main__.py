@@ -19,7 +19,7 @@ import httpx2
 
 from .. import page
 from .large_diff import show_diff
-from .look import Measured, blank, look
+from .look import Measured, blank, look, one_word
 from .stored_jobs import CALLS, SPANS, STORED_JOBS, Bench, opened
 
 REQUESTS, AT_ONCE = 200, 4
@@ -53,7 +53,8 @@ async def requests_a_core(bench: Bench) -> float:
 async def measure(home: Path, rounds: int) -> str:
     """Look at every page so many times, and return the table."""
     load = os.getloadavg()[0]
-    async with opened(home) as bench:
+    async with opened(home) as bench, one_word() as word:
+        floor = Measured("one word, from a server that does nothing else", "")
         pages = [
             (Measured("Keys, the smallest page, once more", ""), "/keys", {"warm": True}),
             (Measured("Home, nothing cached", "paint 100, 150 kB"), "/", {}),
@@ -77,13 +78,14 @@ async def measure(home: Path, rounds: int) -> str:
         empty, diff = Measured("a blank page as high", ""), Measured("a difference of 5 MB", "300 with what renders it")
         cpu_ms = list[float]()
         for _ in range(rounds):
+            await look(bench.browser, floor, word)
             for one, path, how in pages:
                 async with asyncio.timeout(LOOK_WITHIN_S):
                     await look(bench.browser, one, f"{bench.url}{path}", **how)
             await blank(bench.browser, empty)
             await show_diff(bench, diff, cpu_ms)
         a_core = await requests_a_core(bench)
-    table = page.table(HEAD, [*(one.cells() for one, _, _ in pages), empty.cells(), diff.cells()])
+    table = page.table(HEAD, [floor.cells(), *(one.cells() for one, _, _ in pages), empty.cells(), diff.cells()])
     return (
         f"{page.machine(load)} Median [least..most] of {rounds} rounds.\n\n{table}\n"
         f"The list of jobs is answered {a_core:.0f} times a second of the console's processor time (asked: 40); the "

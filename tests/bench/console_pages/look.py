@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -130,6 +131,22 @@ async def look(browser: Browser, into: Measured, address: str, *, scrolls: bool 
         await window.loaded(address, into)
         if scrolls:
             await window.scrolled(into)
+
+
+@asynccontextmanager
+async def one_word() -> AsyncIterator[str]:
+    """Serve a page of one word, and yield its address: no page is shown sooner."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\nconnection: close\r\n\r\n"
+        writer.write(head + b"<!doctype html><title>Hello</title><p>Hello")
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}/"
 
 
 async def blank(browser: Browser, into: Measured) -> None:
