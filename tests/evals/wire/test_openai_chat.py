@@ -125,13 +125,12 @@ def _expected(chunks: list[dict[str, Any]], *, whole: bool) -> Told:
 def _counts(usage: dict[str, Any]) -> tuple[int, int, int, int, int]:
     read = usage.get("prompt_tokens_details") or {}
     written = usage.get("completion_tokens_details") or {}
-    return (
-        usage["prompt_tokens"],
-        usage["completion_tokens"],
-        read.get("cached_tokens") or 0,
-        read.get("cache_write_tokens") or 0,
-        written.get("reasoning_tokens") or 0,
-    )
+    cached, to_cache = read.get("cached_tokens") or 0, read.get("cache_write_tokens") or 0
+    prompt = usage["prompt_tokens"]
+    if cached + to_cache > prompt:
+        # Tokens that were written and read count for both.
+        prompt += min(cached, to_cache)
+    return prompt, usage["completion_tokens"], cached, to_cache, written.get("reasoning_tokens") or 0
 
 
 def _canonical(arguments: str) -> str:

@@ -45,11 +45,14 @@ def from_responses(counts: Any) -> Usage | None:
     """Read the usage of Responses, whose `input_tokens` includes cached tokens; None: it cannot be read."""
     try:
         read = _details(counts, "input_tokens_details")
+        cached, to_cache = _count(read, "cached_tokens"), _count(read, "cache_write_tokens")
+        output = _told(counts, "output_tokens")
+        told = _count(counts, "total_tokens") - output
         return _usage(
-            input=_count(counts, "input_tokens"),
-            cache_read=_count(read, "cached_tokens"),
-            cache_write_5m=_count(read, "cache_write_tokens"),
-            output=_told(counts, "output_tokens"),
+            input=_all_read(_count(counts, "input_tokens"), cached, to_cache, told=told),
+            cache_read=cached,
+            cache_write_5m=to_cache,
+            output=output,
             reasoning=_count(_details(counts, "output_tokens_details"), "reasoning_tokens"),
         )
     except _Unreadable:
@@ -71,9 +74,8 @@ def from_chat(counts: Any) -> Usage | None:
         )
         prompt, total = _count(counts, "prompt_tokens"), _count(counts, "total_tokens")
         to_cache = _count(read, "cache_write_tokens")
-        # Before it is taken from the sum, which may count it.
-        prompt = _with_parts(prompt, cached + to_cache)
         written = _count(counts, "completion_tokens") if total else _told(counts, "completion_tokens")
+        prompt = _all_read(prompt, cached, to_cache, told=total - written)
         # Some endpoints count what was thought in the sum alone, and bill for it.
         only_in_total = max(total - prompt - written, 0)
         thought = _count(_details(counts, "completion_tokens_details"), "reasoning_tokens")
@@ -100,6 +102,16 @@ def _usage(*, input: int, **counts: int) -> Usage:
     cached = sum(counts.get(name, 0) for name in ("cache_read", "cache_write_5m", "cache_write_1h"))
     counts["output"] = _with_parts(counts["output"], counts.get("reasoning", 0))
     return Usage(input=_with_parts(input, cached), **counts)
+
+
+def _all_read(prompt: int, cached: int, to_cache: int, *, told: int) -> int:
+    """Return a prompt with its cached tokens; `told` is what the whole count says of it.
+
+    Tokens that a call wrote to a cache and read from it again are billed for both, and count for both.
+    """
+    if told == prompt and max(cached, to_cache) <= prompt < cached + to_cache:
+        return prompt + min(cached, to_cache)
+    return _with_parts(prompt, cached + to_cache)
 
 
 def _with_parts(whole: int, parts: int) -> int:
