@@ -18,6 +18,7 @@ import httpx2
 import nats
 import pytest
 from nats.aio.client import Client
+from nats.errors import Error as NatsError
 
 from wayline.embedded.process import spawn
 from wayline.testkit import until
@@ -61,13 +62,16 @@ class Tenant:
             await nc.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def installed(server_dir: Path) -> Iterator[Installed]:
     home = server_dir / f"tenants-{secrets.token_hex(3)}"
     home.mkdir()
     installed = Installed(home / "data")
-    yield installed
-    installed.abandon()
+    try:
+        installed.start()
+        yield installed
+    finally:
+        installed.abandon()
 
 
 def create_tenant(installed: Installed, name: str) -> Tenant:
@@ -78,10 +82,17 @@ def create_tenant(installed: Installed, name: str) -> Tenant:
     return Tenant(name, key, seed, installed)
 
 
-async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Installed):
-    await asyncio.to_thread(installed.start)
-    acme, globex = [await asyncio.to_thread(create_tenant, installed, name) for name in ("acme", "globex")]
+@pytest.fixture(scope="module")
+def acme(installed: Installed) -> Tenant:
+    return create_tenant(installed, "acme")
 
+
+@pytest.fixture(scope="module")
+def globex(installed: Installed) -> Tenant:
+    return create_tenant(installed, "globex")
+
+
+async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Installed, acme: Tenant, globex: Tenant):
     async with acme.bus() as at_acme, globex.bus() as at_globex:
         live = await at_globex.subscribe("live.globex.*")
         everybody = await at_globex.subscribe("_INBOX.>")
@@ -107,16 +118,16 @@ async def test_two_tenants_with_one_job_id_see_only_their_own_job(installed: Ins
     assert everybody.pending_msgs == 0
     assert ["signals.acme.order-1" in globex.refusals[0], "jobs.submit.acme" in globex.refusals[1]] == [True, True]
     await asyncio.to_thread(installed.run_json, "credentials", "revoke", "globex-app")
-    with pytest.raises(nats.errors.Error):
+    with pytest.raises(NatsError):
         async with globex.bus():
             pass
     async with acme.bus() as still:
         assert (await still.jetstream().publish("signals.acme.order-1", b"{}")).stream == "SIGNALS"
 
 
-async def test_a_services_credential_offers_its_tools_to_its_tenant_alone(installed: Installed, tmp_path: Path):
-    await asyncio.to_thread(installed.start)
-    acme, globex = [await asyncio.to_thread(create_tenant, installed, name) for name in ("acme", "globex")]
+async def test_a_services_credential_offers_its_tools_to_its_tenant_alone(
+    installed: Installed, acme: Tenant, globex: Tenant, tmp_path: Path
+):
     made = await asyncio.to_thread(
         installed.run_json, "credentials", "create", "orders", "--tenant", "acme", "--scopes", "tools"
     )
