@@ -178,19 +178,40 @@ def prepared(server_dir: Path) -> Path:
     return installed.data
 
 
+@contextmanager
+def empty_place(server_dir: Path, name: str) -> Iterator[Installed]:
+    """Make an empty place; what is started there is gone afterwards."""
+    home = server_dir / f"{name}-{secrets.token_hex(3)}"
+    home.mkdir()
+    installed = Installed(home / "data")
+    try:
+        yield installed
+    finally:
+        installed.abandon()
+
+
+def copy_data(prepared: Path, installed: Installed) -> None:
+    # With the owner of the database's files.
+    subprocess.run(["cp", "-a", prepared, installed.data], check=True)
+
+
 @pytest.fixture
 def empty(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
     """An empty place; what the test starts there is gone after it."""
-    home = server_dir / f"fresh-{request.node.name[:30]}-{secrets.token_hex(3)}"
-    home.mkdir()
-    installed = Installed(home / "data")
-    yield installed
-    installed.abandon()
+    with empty_place(server_dir, f"fresh-{request.node.name[:30]}") as installed:
+        yield installed
 
 
 @pytest.fixture
 def fresh(empty: Installed, prepared: Path) -> Installed:
     """An installation of the test's own, in which no service has run yet."""
-    # With the owner of the database's files.
-    subprocess.run(["cp", "-a", prepared, empty.data], check=True)
+    copy_data(prepared, empty)
     return empty
+
+
+@pytest.fixture(scope="module")
+def shared(server_dir: Path, prepared: Path) -> Iterator[Installed]:
+    """An installation of all tests of a file, in which no service has run yet: the file's own fixture starts it."""
+    with empty_place(server_dir, "shared") as installed:
+        copy_data(prepared, installed)
+        yield installed

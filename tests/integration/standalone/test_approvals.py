@@ -1,9 +1,12 @@
-"""`wayline approvals` and `wayline jobs approve|deny|answer` as their users run them."""
+"""`wayline approvals` and `wayline jobs approve|deny|answer|raise|cancel` as their users run them."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -16,17 +19,44 @@ from wayline.testkit.fixtures import run
 
 from .conftest import Installed, serving_chat
 
+pytestmark = pytest.mark.timeout(300)
 
-def counts(body: dict[str, Any]) -> Say:
-    """Have a sum worked out, then say what it came to."""
+DEAR = {
+    "provider": "chat",
+    "model": "dear",
+    "tier": "standard",
+    "prices": {"rates": {"input": "10", "output": "50"}, "source": "ours"},
+}
+TOO_LITTLE = "0.000001"
+
+
+def answer(body: dict[str, Any]) -> Say:
+    """Have a sum worked out or something paid, whichever the agent can, then say what came of it."""
     results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-    return Say(text=results[-1]) if results else Say(tools=(("calculator", {"expression": "2+2"}),))
+    if results:
+        return Say(text=results[-1])
+    if "calculator" in {tool["function"]["name"] for tool in body["tools"]}:
+        return Say(tools=(("calculator", {"expression": "2+2"}),))
+    return Say(tools=(("effects__pay_once", {}),))
 
 
-def pays(body: dict[str, Any]) -> Say:
-    """Have something paid, then say what came of it."""
-    results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
-    return Say(text=results[-1]) if results else Say(tools=(("effects__pay_once", {}),))
+@pytest.fixture(scope="module")
+def effects(server_dir: Path) -> EffectsServer:
+    """A server whose calls take a minute."""
+    return run(EffectsServer(server_dir / "approvals-effects.txt", delay_ms=60_000).start())
+
+
+@pytest.fixture(scope="module")
+def wayline(shared: Installed, effects: EffectsServer) -> Iterator[Installed]:
+    """A running installation whose jobs ask the model, and call the tools of that server."""
+    with serving_chat(answer) as chat:
+        shared.more = {
+            "WAYLINE_CHAT_BASE_URL": chat.url,
+            "WAYLINE_TOOL_REGISTRY_SERVERS": json.dumps([effects.settings()]),
+        }
+        shared.start()
+        yield shared
+    effects.kill()
 
 
 def submit(installed: Installed, job_id: str, agent: str = "careful") -> None:
@@ -46,32 +76,28 @@ def job(installed: Installed, job_id: str) -> dict[str, Any]:
     return found[0]
 
 
-@pytest.mark.timeout(300)
-def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Installed):
+def test_calls_are_listed_approved_with_other_arguments_and_denied(wayline: Installed):
     agent = {"instructions": "Count.", "tools": ["calculator"], "ask_tools": {"calculator": "always"}}
-    (fresh.data.parent / "careful.json").write_text(json.dumps(agent))
-    with serving_chat(counts) as chat:
-        fresh.more = {"WAYLINE_CHAT_BASE_URL": chat.url}
-        fresh.start()
-        fresh.run_json("agents", "put", "careful", "careful.json")
-        nothing = fresh.wayline("approvals")
-        submit(fresh, "j1")
-        submit(fresh, "j2")
-        waits: dict[str, dict[str, Any]] = {}
+    (wayline.data.parent / "careful.json").write_text(json.dumps(agent))
+    wayline.run_json("agents", "put", "careful", "careful.json")
+    nothing = wayline.wayline("approvals")
+    submit(wayline, "j1")
+    submit(wayline, "j2")
+    waits: dict[str, dict[str, Any]] = {}
 
-        async def both_wait() -> bool:
-            waits.update({one["job_id"]: one for one in fresh.run_json("approvals")["approvals"]})
-            return set(waits) == {"j1", "j2"}
+    async def both_wait() -> bool:
+        waits.update({one["job_id"]: one for one in wayline.run_json("approvals")["approvals"]})
+        return set(waits) == {"j1", "j2"}
 
-        run(until(both_wait, within=60, why="both jobs wait for an approval"))
-        drawn = fresh.wayline("approvals").stdout
-        unreadable = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", "{")
-        wrong = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": 4}')
-        stored = fresh.run_json("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": "2+3"}')
-        denied = fresh.wayline("jobs", "deny", "j2", waits["j2"]["id"], "--reason", "do it in your head")
-        ended = [job(fresh, "j1"), job(fresh, "j2")]
-        again = fresh.wayline("jobs", "approve", "j1", waits["j1"]["id"])
-        decided = fresh.run_json("approvals", "--decided", "--since", "1h")["decided"]
+    run(until(both_wait, within=60, why="both jobs wait for an approval"))
+    drawn = wayline.wayline("approvals").stdout
+    unreadable = wayline.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", "{")
+    wrong = wayline.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": 4}')
+    stored = wayline.run_json("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": "2+3"}')
+    denied = wayline.wayline("jobs", "deny", "j2", waits["j2"]["id"], "--reason", "do it in your head")
+    ended = [job(wayline, "j1"), job(wayline, "j2")]
+    again = wayline.wayline("jobs", "approve", "j1", waits["j1"]["id"])
+    decided = wayline.run_json("approvals", "--decided", "--since", "1h")["decided"]
 
     assert (nothing.returncode, nothing.stdout) == (0, "")
     assert [(waits[one]["agent"], waits[one]["arguments"]) for one in waits] == [("careful", {"expression": "2+2"})] * 2
@@ -87,43 +113,65 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(fresh: Instal
         "j1": ("approved", True),
         "j2": ("denied", False),
     }
-    assert "permissions violation" not in (fresh.data / "logs" / "wayline.log").read_text()
+    assert "permissions violation" not in (wayline.data / "logs" / "wayline.log").read_text()
 
 
-@pytest.mark.timeout(120)
-def test_an_outcome_that_nobody_knows_is_answered_once_by_its_command(fresh: Installed):
-    effects = EffectsServer(fresh.data.parent / "effects.txt", delay_ms=60_000)
-    run(effects.start())
+def test_an_outcome_that_nobody_knows_is_answered_once_by_its_command(wayline: Installed, effects: EffectsServer):
     agent = {"instructions": "Pay.", "tools": ["effects__pay_once"], "ask": "never"}
-    (fresh.data.parent / "payer.json").write_text(json.dumps(agent))
-    with serving_chat(pays) as chat:
-        fresh.more = {
-            "WAYLINE_CHAT_BASE_URL": chat.url,
-            "WAYLINE_TOOL_REGISTRY_SERVERS": json.dumps([effects.settings()]),
-        }
-        fresh.start()
-        fresh.run_json("agents", "put", "payer", "payer.json")
-        submit(fresh, "j1", agent="payer")
-        run(until(lambda: effects.has_begun("pay_once"), within=60, why="the tool is called"))
-        effects.kill()
-        waiting: dict[str, Any] = {}
+    (wayline.data.parent / "payer.json").write_text(json.dumps(agent))
+    wayline.run_json("agents", "put", "payer", "payer.json")
+    submit(wayline, "paid", agent="payer")
+    run(until(lambda: effects.has_begun("pay_once"), within=60, why="the tool is called"))
+    effects.kill()
+    waiting: dict[str, Any] = {}
 
-        async def waits() -> bool:
-            waiting.update(fresh.run_json("jobs", "show", "j1"))
-            return waiting["status"] == "parked"
+    async def waits() -> bool:
+        waiting.update(wayline.run_json("jobs", "show", "paid"))
+        return waiting["status"] == "parked"
 
-        run(until(waits, within=60, why="the job waits for the outcome"))
-        drawn = fresh.wayline("jobs", "show", "j1").stdout
-        decision = re.findall(r"wayline jobs answer j1 (\S+) ", drawn)[0]
-        unreadable = fresh.wayline("jobs", "answer", "j1", decision, "perhaps")
-        nowhere = fresh.wayline("jobs", "answer", "j1", "d9", "succeeded")
-        stored = fresh.wayline("jobs", "answer", "j1", decision, "succeeded", "--content", "receipt 17")
-        ended = job(fresh, "j1")
-        again = fresh.wayline("jobs", "answer", "j1", decision, "failed")
+    run(until(waits, within=60, why="the job waits for the outcome"))
+    drawn = wayline.wayline("jobs", "show", "paid").stdout
+    decision = re.findall(r"wayline jobs answer paid (\S+) ", drawn)[0]
+    unreadable = wayline.wayline("jobs", "answer", "paid", decision, "perhaps")
+    nowhere = wayline.wayline("jobs", "answer", "paid", "d9", "succeeded")
+    stored = wayline.wayline("jobs", "answer", "paid", decision, "succeeded", "--content", "receipt 17")
+    ended = job(wayline, "paid")
+    again = wayline.wayline("jobs", "answer", "paid", decision, "failed")
 
     assert (unreadable.returncode, "succeeded" in unreadable.stderr) == (1, True)
     assert nowhere.returncode == 1
-    assert (stored.returncode, stored.stdout) == (0, "j1: the answer is stored, the job goes on\n")
+    assert (stored.returncode, stored.stdout) == (0, "paid: the answer is stored, the job goes on\n")
     assert "receipt 17" in ended["answer"]
     assert again.returncode == 1
     assert effects.calls() == [], "it was answered, not called again"
+
+
+def submit_dear(installed: Installed, **options: str) -> dict[str, Any]:
+    """Submit a job that may spend less than one call of its model costs."""
+    asked = {"model": "chat/dear", "budget_usd": TOO_LITTLE, **options}
+    body = {"agent": "assistant", "input": "hello", "options": asked}
+    url = f"http://127.0.0.1:{installed.http_port}/v1/jobs?wait=20"
+    return httpx2.post(url, json=body, timeout=30).raise_for_status().json()
+
+
+def follow(installed: Installed, job_id: str) -> list[str]:
+    """The types of its events, until its end."""
+    done = installed.wayline("jobs", "tail", job_id, "--json")
+    return [json.loads(line)["type"] for line in done.stdout.splitlines()]
+
+
+def test_raising_cancelling_and_refusing_jobs_violates_no_permission(wayline: Installed):
+    (wayline.data.parent / "card.json").write_text(json.dumps(DEAR))
+    wayline.run_json("models", "add", "card.json")
+
+    parked = submit_dear(wayline, at_cap="park")
+    wayline.run_json("jobs", "raise", parked["job_id"], str(Decimal(TOO_LITTLE) * 2))
+    wayline.run_json("jobs", "cancel", parked["job_id"])
+    ended = follow(wayline, parked["job_id"])
+    refused = submit_dear(wayline, at_cap="partial")
+
+    assert parked["status"] == "parked"
+    assert "budget.raised" in ended
+    assert ended[-1] == "job.cancelled"
+    assert refused["error"]["code"] == "budget_too_small"
+    assert "permissions violation" not in (wayline.data / "logs" / "wayline.log").read_text()
