@@ -28,6 +28,13 @@ def anew(empty: Installed) -> Installed:
     return empty
 
 
+@pytest.fixture(scope="module")
+def servers(shared: Installed) -> Installed:
+    """Servers without services; the last test that asks for them ends them."""
+    shared.start("--servers-only")
+    return shared
+
+
 @pytest.mark.usefixtures("anew")
 def test_jobs_are_kept_across_an_orderly_end_and_a_kill(empty: Installed):
     empty.start()
@@ -70,12 +77,11 @@ def test_a_taken_port_is_said_with_the_variable_that_changes_it(empty: Installed
     assert done.stderr.count("\n") == 1
 
 
-def test_services_run_as_processes_beside_servers_only(fresh: Installed):
-    fresh.start("--servers-only")
+def test_services_run_as_processes_beside_servers_only(servers: Installed):
     groups = (("gateway", "router"), ("executor",), ("retrieval", "tool-registry", "tracing"))
-    where: dict[str, Any] = {"cwd": fresh.data.parent, "log": fresh.output, "env": fresh.env}
+    where: dict[str, Any] = {"cwd": servers.data.parent, "log": servers.output, "env": servers.env}
     services = [start_command("serve", *names, **where) for names in groups]
-    job = fresh.run_json("run", "What is a job?") if _is_up(fresh) else None
+    job = servers.run_json("run", "What is a job?") if _is_up(servers) else None
     assert job is not None and job["status"] == "completed"
     for service in services:
         service.process.send_signal(signal.SIGTERM)
@@ -87,11 +93,10 @@ def _is_up(fresh: Installed) -> bool:
     return run(until(lambda: fresh.output.read_text().count("[info     ] ready") == 6, within=60, why="all are ready"))
 
 
-def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installed):
-    fresh.start("--servers-only")
-    asyncio.run(_break(fresh))
+def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(servers: Installed):
+    asyncio.run(_break(servers))
 
-    found = fresh.wayline("doctor")
+    found = servers.wayline("doctor")
     assert found.returncode == 1
     assert "consumer RUN/interactive is missing" in found.stdout
     assert "stream SIGNALS: max_msgs_per_subject differ" in found.stdout
@@ -99,13 +104,13 @@ def test_the_doctor_names_what_is_missing_and_migrate_repairs_it(fresh: Installe
     assert "functions/partitions.sql not applied" in found.stdout
     assert found.stdout.count("run `wayline migrate`") == 3
 
-    repaired = fresh.wayline("migrate")
+    repaired = servers.wayline("migrate")
     assert "consumer RUN/interactive created" in repaired.stdout
     lanes = ("interactive", "batch", "interactive_backlog", "batch_backlog", "interactive_waiting", "batch_waiting")
-    assert fresh.run_json("migrate", "--ack-wait", "3") == {
+    assert servers.run_json("migrate", "--ack-wait", "3") == {
         "changes": [f"consumer RUN/{lane}: ack_wait corrected" for lane in lanes]
     }
-    assert fresh.run_json("doctor")["healthy"]
+    assert servers.run_json("doctor")["healthy"]
 
 
 async def _break(fresh: Installed) -> None:
@@ -153,14 +158,15 @@ def test_the_doctor_names_a_dead_mcp_server_and_a_stopped_platform(fresh: Instal
     assert "no problem found; Wayline is not running" in stopped.stdout
 
 
-def test_the_doctor_sees_credentials_that_others_may_read(fresh: Installed):
-    fresh.start("--servers-only")
-    (fresh.data / "credentials" / "keys.json").chmod(0o644)
+def test_the_doctor_sees_credentials_that_others_may_read(servers: Installed):
+    keys = servers.data / "credentials" / "keys.json"
+    keys.chmod(0o644)
 
-    found = fresh.wayline("doctor")
+    found = servers.wayline("doctor")
+    keys.chmod(0o600)
 
     assert found.returncode == 1
-    assert f"chmod go= {fresh.data}/credentials/keys.json" in found.stdout
+    assert f"chmod go= {keys}" in found.stdout
 
 
 def test_commands_without_a_gateway_name_the_command_that_starts_one(empty: Installed):
@@ -194,27 +200,26 @@ def test_an_unreachable_own_server_is_reported_in_one_line(empty: Installed, var
     assert variable in done.stderr and "a:b" not in done.stderr
 
 
-def test_a_server_that_keeps_dying_ends_the_run(fresh: Installed):
-    fresh.start("--servers-only")
-    process = fresh.process
+def test_a_server_that_keeps_dying_ends_the_run(servers: Installed):
+    process = servers.process
     assert process is not None
-    servers: list[int] = []
+    pids: list[int] = []
 
     def came_back(times: int) -> bool:
-        printed = fresh.output.read_text()
+        printed = servers.output.read_text()
         assert not process.exited, printed
         return printed.count("NATS is back") == times
 
     for death in range(1, DEATHS_MAX + 1):
-        servers = fresh.servers()
-        os.kill(next(pid for pid in servers if _is_nats(pid)), signal.SIGKILL)
+        pids = servers.servers()
+        os.kill(next(pid for pid in pids if _is_nats(pid)), signal.SIGKILL)
         if death < DEATHS_MAX:
             run(until(lambda times=death: came_back(times), why="NATS is back"))
 
     assert run(process.wait(within_s=END_WITHIN_S))
     assert process.process.returncode == 1
-    assert f"NATS ended {DEATHS_MAX} times" in fresh.output.read_text()
-    assert not any(is_alive(pid) for pid in servers)
+    assert f"NATS ended {DEATHS_MAX} times" in servers.output.read_text()
+    assert not any(is_alive(pid) for pid in pids)
 
 
 def _is_nats(pid: int) -> bool:

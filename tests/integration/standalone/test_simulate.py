@@ -13,6 +13,8 @@ from contextlib import contextmanager
 import aiohttp
 import pytest
 
+from wayline.testkit.service_starts import finish_command
+
 SCRIPT = """
 from wayline.simulator import Say
 
@@ -38,6 +40,7 @@ async def test_simulate_serves_until_ctrl_c_and_prints_the_would_be_cost(tmp_pat
     file = tmp_path / "script.py"
     file.write_text(SCRIPT)
     with simulate("--port", "0", "--json", "--latency-ms", "1", "--script", str(file)) as process:
+        assert process.stdout is not None
         variables = json.loads(process.stdout.readline())["environment"]
         url = f"{variables['ANTHROPIC_BASE_URL']}/v1/messages"
         body = {"model": "claude-haiku-5-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
@@ -55,6 +58,7 @@ async def test_simulate_serves_until_ctrl_c_and_prints_the_would_be_cost(tmp_pat
 
 def test_simulate_prints_variables_to_paste():
     with simulate("--port", "0") as process:
+        assert process.stdout is not None
         first, _, *rest = (process.stdout.readline() for _ in range(5))
 
     assert first.startswith("Simulated providers at http://127.0.0.1:")
@@ -74,12 +78,9 @@ def test_an_error_is_one_line_that_says_what_to_do(trouble, tmp_path):
             "script": (("--script", str(tmp_path / "none.py")), "is not a Python file"),
             "nothing in it": (("--script", str(empty)), "has no function `script(asked)`"),
         }[trouble]
-        code = f"from wayline.standalone.cli import app; app({['simulate', *arguments]!r})"
-        run = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, env=dict(os.environ)
-        )
+        done = finish_command("simulate", *arguments, cwd=tmp_path, env=os.environ, stdin="", within_s=60)
 
-    assert run.returncode == 1
-    assert run.stderr.startswith("wayline: ")
-    assert expected in run.stderr
-    assert run.stderr.count("\n") == 1
+    assert done.returncode == 1
+    assert done.stderr.startswith("wayline: ")
+    assert expected in done.stderr
+    assert done.stderr.count("\n") == 1
