@@ -18,14 +18,7 @@ from wayline.testkit.service_starts import start_command
 
 from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
-# One after another: each starts servers of its own.
-
-
-@pytest.fixture
-def anew(empty: Installed) -> Installed:
-    """Start each `up` as its users do, a new Python."""
-    empty.is_up_forked = False
-    return empty
+# One after another: most start servers of their own.
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +28,9 @@ def servers(shared: Installed) -> Installed:
     return shared
 
 
-@pytest.mark.usefixtures("anew")
 def test_jobs_are_kept_across_an_orderly_end_and_a_kill(empty: Installed):
+    # As its users start it, a new Python.
+    empty.is_up_forked = False
     empty.start()
     job = empty.run_json("run", "What is a job?")["job_id"]
 
@@ -58,7 +52,6 @@ def test_jobs_are_kept_across_an_orderly_end_and_a_kill(empty: Installed):
     assert empty.stop(signal.SIGINT) == 0
 
 
-@pytest.mark.usefixtures("anew")
 def test_a_signal_during_the_start_leaves_nothing(empty: Installed):
     empty.begin()
     run(until(empty.servers, within=START_WITHIN_S, why="a server is being started"))
