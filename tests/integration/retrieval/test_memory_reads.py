@@ -7,6 +7,7 @@ from itertools import count
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
 from wayline.contracts.memory import NewFact, Quoted, RecallInsights, RecallMemories, SubjectRef, WrittenBy
 from wayline.retrieval import app
@@ -20,8 +21,8 @@ from wayline.retrieval.postgres import open_store
 from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store
 from wayline.telemetry import Telemetry
-from wayline.testkit import Database
-from wayline.testkit.databases import PASSWORD, migrate_service, role_of
+from wayline.testkit import Platform
+from wayline.testkit.databases import PASSWORD, role_of
 
 EACH = 10_000
 """Memories, and insights, all in the same words."""
@@ -89,21 +90,23 @@ def _client(name: str) -> SubjectRef:
     return SubjectRef(type="client", id=name)
 
 
-@pytest.fixture
-async def memory(empty_database: Database) -> AsyncIterator[Memory]:
-    await migrate_service(empty_database, "retrieval")
-    owner = await asyncpg.connect(empty_database.dsn, server_settings={"search_path": "retrieval, public"})
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def memory(module_platform: Platform) -> AsyncIterator[Memory]:
+    await module_platform.migrate("retrieval")
+    database = module_platform.database
+    owner = await asyncpg.connect(database.dsn, server_settings={"search_path": "retrieval, public"})
     await owner.execute(FILL)
     await owner.close()
-    store = await open_store(empty_database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    store = await open_store(database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
     yield Memory(store)
     await store.close()
 
 
-@pytest.mark.parametrize("call", ["save", "recall"])
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(("call", "full"), [("save", "3"), ("recall", "4")])
 @pytest.mark.parametrize("kind", ["memory", "insight"])
-async def test_a_save_or_recall_reads_no_facts_of_others(memory: Memory, kind: str, call: str):
-    for name, owned in (("3", FULL[kind]), ("new", 0)):
+async def test_a_save_or_recall_reads_no_facts_of_others(memory: Memory, kind: str, *, call: str, full: str):
+    for name, owned in ((full, FULL[kind]), (f"new to {call}", 0)):
         # So often that Postgres keeps one plan for all owners; the first of them counts the tenant's facts.
         for _ in range(6):
             await getattr(memory, call)(kind, name)

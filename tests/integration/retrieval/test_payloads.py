@@ -13,7 +13,8 @@ from wayline.testkit import until
 
 
 def large(word: str) -> str:
-    return f"{word} zebra. " * (MESSAGE_MAX // 8)
+    """Return a text of few words that is too large for a message."""
+    return f"{word} zebra." + "\n" * MESSAGE_MAX
 
 
 async def delete(client: Any, document_id: str) -> None:
