@@ -6,16 +6,22 @@ from typing import Any
 
 import asyncpg
 import pytest
+import pytest_asyncio
 
 from wayline.retrieval.postgres import open_store
 from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.search_plan import Allowed
 from wayline.store.queries import Queries
-from wayline.testkit import Database
-from wayline.testkit.databases import PASSWORD, migrate_service, role_of
+from wayline.testkit import Platform
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SQL = Queries.load(files("wayline.retrieval").joinpath("queries.sql"))
 NEAR, FILTERED = "Index Cond: (term_deletions(", "Index Cond: (filter_words("
+LEAKPROOF = """
+    ALTER FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery) {0};
+    ALTER FUNCTION filter_words(text, text, jsonb) {0};
+"""
 MANY = """
     SET wayline.tenant = 'acme';
     INSERT INTO retrieval.terms (tenant, term, chunks)
@@ -27,13 +33,12 @@ MANY = """
 """
 
 
-@pytest.fixture
-async def tables(empty_database: Database) -> AsyncIterator[tuple[Any, Any]]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def tables(module_platform: Platform) -> AsyncIterator[tuple[Any, Any]]:
     """Yield a connection of the owner and one of the service, with many words and documents of a tenant."""
-    await migrate_service(empty_database, "retrieval")
-    path = {"search_path": "retrieval, public"}
-    owner = await asyncpg.connect(empty_database.dsn, server_settings=path)
-    service = await asyncpg.connect(empty_database.as_role(role_of("retrieval"), PASSWORD), server_settings=path)
+    dsn, path = await module_platform.migrate("retrieval"), {"search_path": "retrieval, public"}
+    owner = await asyncpg.connect(module_platform.database.dsn, server_settings=path)
+    service = await asyncpg.connect(dsn, server_settings=path)
     await owner.execute(MANY)
     await service.execute("SET wayline.tenant = 'acme'")
     yield owner, service
@@ -54,21 +59,21 @@ async def test_near_words_and_filters_are_found_by_their_indexes(tables: tuple[A
     assert FILTERED in await plan(service, *filtered)
 
     # What a restored database has lost: row-level security then keeps the indexes from serving.
-    await owner.execute(
-        "ALTER FUNCTION pg_catalog.ts_match_vq(tsvector, tsquery) NOT LEAKPROOF; "
-        "ALTER FUNCTION filter_words(text, text, jsonb) NOT LEAKPROOF"
-    )
-    assert NEAR not in await plan(service, *near)
-    assert FILTERED not in await plan(service, *filtered)
+    await owner.execute(LEAKPROOF.format("NOT LEAKPROOF"))
+    try:
+        assert NEAR not in await plan(service, *near)
+        assert FILTERED not in await plan(service, *filtered)
+    finally:
+        await owner.execute(LEAKPROOF.format("LEAKPROOF"))
 
 
 async def test_filters_and_audiences_name_the_documents_that_they_leave(
-    tables: tuple[Any, Any], empty_database: Database
+    tables: tuple[Any, Any], module_platform: Platform
 ):
     owner, _ = tables
     await owner.execute("UPDATE documents SET audience = '{keepers}' WHERE metadata @> '{\"shelf\": 4}'")
     await owner.execute("UPDATE documents SET audience = '{others}' WHERE metadata @> '{\"shelf\": 5}'")
-    store = await open_store(empty_database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    store = await open_store(await module_platform.migrate("retrieval"), pool_size=1, wait_s=5)
     try:
         async with PassageTable(store).searching("acme") as search:
             shelf = await search.narrow(Allowed(metadata={"shelf": 3}))

@@ -22,7 +22,6 @@ from wayline.retrieval.settings import LEXICAL_MODEL, Settings
 from wayline.store import Store
 from wayline.telemetry import Telemetry
 from wayline.testkit import Platform
-from wayline.testkit.databases import PASSWORD, role_of
 
 EACH = 10_000
 """Memories, and insights, all in the same words."""
@@ -92,12 +91,11 @@ def _client(name: str) -> SubjectRef:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def memory(module_platform: Platform) -> AsyncIterator[Memory]:
-    await module_platform.migrate("retrieval")
-    database = module_platform.database
-    owner = await asyncpg.connect(database.dsn, server_settings={"search_path": "retrieval, public"})
+    dsn = await module_platform.migrate("retrieval")
+    owner = await asyncpg.connect(module_platform.database.dsn, server_settings={"search_path": "retrieval, public"})
     await owner.execute(FILL)
     await owner.close()
-    store = await open_store(database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    store = await open_store(dsn, pool_size=1, wait_s=5)
     yield Memory(store)
     await store.close()
 

@@ -16,7 +16,7 @@ from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.search_plan import Allowed, WordsLeg
 from wayline.store import Store, rls_gaps
 from wayline.testkit import Database, Platform
-from wayline.testkit.databases import PASSWORD, migrate_service, role_of
+from wayline.testkit.databases import migrate_service
 
 from .conftest import Client, new_tenant
 
@@ -124,12 +124,11 @@ EVERY_ROW_READ = """
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def neighbours(module_platform: Platform) -> AsyncIterator[tuple[Any, Store]]:
     """Store many passages of two tenants; yield a connection of the owner, and the tables as the service has them."""
-    await module_platform.migrate("retrieval")
-    database = module_platform.database
-    conn = await asyncpg.connect(database.dsn, server_settings={"search_path": "retrieval, public"})
+    dsn = await module_platform.migrate("retrieval")
+    conn = await asyncpg.connect(module_platform.database.dsn, server_settings={"search_path": "retrieval, public"})
     for tenant, count, every in (("globex", 2_000, 4), ("acme", 1_500, 500)):
         await add_passages(conn, tenant, "d", count=count, every=every)
-    store = await open_store(database.as_role(role_of("retrieval"), PASSWORD), pool_size=1, wait_s=5)
+    store = await open_store(dsn, pool_size=1, wait_s=5)
     yield conn, store
     await store.close()
     await conn.close()
