@@ -35,8 +35,12 @@ SERVES = {"tools": "no registry has taken the tools of orders yet", "finished jo
 """What each logs once it is connected."""
 
 
+AS_A_NEW_PYTHON = "import logging\nlogging.getLogger().handlers.clear()\n"
+"""What the fork server imported for other tests may have set up logs, which a program then leaves as they are."""
+
+
 def started(program: str, url: str, home: Path) -> Any:
-    (home / "program.py").write_text(PROGRAMS[program])
+    (home / "program.py").write_text(AS_A_NEW_PYTHON + PROGRAMS[program])
     env = {name: value for name, value in os.environ.items() if not name.startswith("WAYLINE_")}
     more = {"cwd": home, "log": home / "program.log", "env": {**env, "WAYLINE_NATS_URL": url}}
     return fork("runpy:run_path", str(home / "program.py"), imports=["wayline.sdk"], **more)

@@ -135,7 +135,7 @@ def test_a_part_above_its_whole_was_not_counted_in_it(counts: dict[str, Any], us
     assert from_chat({"prompt_tokens": 100, "completion_tokens": 10, **counts}) == usage
 
 
-def test_tokens_both_written_to_a_cache_and_read_are_billed_for_both_alone():
+def test_tokens_written_to_a_cache_and_read_are_billed_for_both():
     # A recorded exchange: the endpoint billed 7 tokens of input, 2,161 read from the cache and 2,161 written to it.
     details = {"cached_tokens": 2_161, "cache_write_tokens": 2_161}
     chat = {"prompt_tokens": 2_168, "completion_tokens": 100, "total_tokens": 2_268, "prompt_tokens_details": details}
