@@ -19,7 +19,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import ClassVar
 
-SECONDS_DIGITS_MAX = 10
+SECONDS_DIGITS_MAX = 9
+"""Of a `Retry-After`: 31 years. What is longer is a mistake."""
 
 
 class GuardedRequestError(Exception):
@@ -101,7 +102,7 @@ class BadStatus(GuardedRequestError):
 def asked_wait_s(headers: Mapping[str, str]) -> float | None:
     """Return how long an answer's `Retry-After` asks to be left alone: seconds, or a date by the server's clock."""
     value = headers.get("retry-after", "").strip()
-    if value.isdecimal() and len(value) < SECONDS_DIGITS_MAX:
+    if value.isdecimal() and len(value) <= SECONDS_DIGITS_MAX:
         return float(value)
     until = _date(value)
     if until is None:
