@@ -123,6 +123,13 @@ class Story:
         self.head = await self.log.append([given, requested, parked], self.head)
         return key
 
+    async def read_strangers(self, tool: str) -> None:
+        """Have a tool return the words of strangers."""
+        assert self.head is not None
+        about: dict[str, Any] = {"step": self.step, "call": "1", "tool": tool, "status": "success"}
+        read = e.ToolCompleted(**self._place(self.head.seq + 1), **about, words="strangers")
+        self.head = await self.log.append([read], self.head)
+
     async def end(self, answer: str = "The moon.", **more: Any) -> None:
         assert self.head is not None
         done = e.JobCompleted(

@@ -143,11 +143,14 @@ async def test_keys_that_write_and_keys_that_approve_answer_unknown_outcomes(
     assert asked == {"read": 403, "write": 202, "approve": 202}
 
 
-async def waits(bus: Bus, tenant: str, job_id: str, waiting: Waiting) -> None:
-    """Write the log of a job that waits for people."""
+async def waits(bus: Bus, tenant: str, job_id: str, waiting: Waiting, *, reads: str | None = None) -> None:
+    """Write the log of a job that waits for people; `reads`: the tool whose words of strangers it has read."""
     told = Story(bus, tenant, job_id)
     await told.begin()
     await told.claim()
+    if reads is not None:
+        await told.think()
+        await told.read_strangers(reads)
     await told.wait(waiting)
 
 
@@ -163,7 +166,7 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
     pay = PendingApproval(**about, **seen, approval_id="a1", tool="pay", reason="it pays")
     send = PendingApproval(**about, approval_id="a2", tool="send", reason="From where?", input_schema=schema)
     unknown = Waiting(why="needs_decision", wait_id="1-1", question="Was it sent?", tool="mail", arguments={"to": "x"})
-    await waits(bus, "acme", "j1", Waiting(why="approval", wait_id="a1", approvals=(pay, send)))
+    await waits(bus, "acme", "j1", Waiting(why="approval", wait_id="a1", approvals=(pay, send)), reads="web_fetch")
     await waits(bus, "acme", "j2", unknown.model_copy(update={"expires_at": now, "approvals": (pay,)}))
     await waits(bus, "beta", "j3", unknown.model_copy(update={"expires_at": now}))
     store = await platform.store("gateway")
@@ -207,6 +210,11 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
     pays = next(one for one in everything if one["why"] == "approval")
     assert (pays["cause"], pays["hash"], pays["effect"], pays["description"]) == ("tool", "h", "once", "Pays.")
     assert pays["asked_at"] is not None and pays["input"] == "What moves the sea?"
+    source = {"kind": "tool", "name": "web_fetch", "step": 1, "call": "1", "job_id": None}
+    tainted_by = {(one["job_id"], one["id"]): one["tainted_by"] for one in everything}
+    assert tainted_by == {("j1", "a1"): source, ("j1", "a2"): source, ("j2", "1-1"): None, ("j2", "a1"): None}
+    job = await gateway.client.get("/v1/jobs/j1", headers=headers["acme"])
+    assert job.json()["tainted_by"] == source
     assert [one["job_id"] for one in (await page("beta"))["approvals"]] == ["j3"]
 
 

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from wayline.contracts import events as e
-from wayline.contracts.jobs import Status
+from wayline.contracts.jobs import Status, TaintSource
 from wayline.executor.adapters.children import Children
 from wayline.executor.perform import children
 from wayline.testkit import Platform
@@ -175,7 +175,10 @@ async def test_what_strangers_said_taints_a_child_and_its_parent(tooled: Family,
     asked = await tooled.platform.wait_until(second, lambda job: bool(job.tools.pending), "it asks")
     assert asked.tools.pending[0].why == "tainted"
     assert asked.family.parent is not None and asked.family.parent.tainted_by == LOOK
-    assert (await tooled.platform.job("j1")).tools.tainted_by == LOOK
+    first = tooled.child("j1")
+    above, below = (await tooled.platform.job("j1")).tools.taint, asked.tools.taint
+    assert above == TaintSource(kind="child", name=LOOK, step=1, call="1", job_id=first)
+    assert below == TaintSource(kind="parent", name=LOOK, job_id="j1")
     assert effects.amounts() == []
     await tooled.platform.signal("j1", type="cancel")
     assert (await tooled.platform.wait_for(second)).status is Status.CANCELLED

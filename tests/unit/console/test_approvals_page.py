@@ -78,6 +78,16 @@ def test_a_servers_question_is_answered_by_its_schema():
     assert approved(form) == {"decision": "approve", "hash": "h", "arguments": {}}
 
 
+@pytest.mark.parametrize("cause", ["tool", "agent", "tainted", None])
+def test_what_tainted_the_job_is_said_whatever_the_cause(cause: str | None):
+    source = {"kind": "tool", "name": "web_fetch", "step": 3, "call": "1", "job_id": None}
+    form = form_of(cause=cause, tainted_by=source)
+
+    words = " ".join(re.sub(r"<[^>]*>", "", form).split())
+    assert "The first words of strangers that the job read: what web_fetch returned in step 3." in words
+    assert "words of strangers that the job read" not in form_of(cause=cause, tainted_by=None)
+
+
 def test_each_form_is_known_again_when_the_page_is_read_anew():
     page = Approvals([{**WAIT, "id": "a1"}, {**WAIT, "id": "a2"}], None)
     shown = Templates().render("approvals.html", page=page, frame=FRAME).decode()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -73,6 +74,44 @@ def test_a_job_leads_to_its_session_and_cited_documents():
 
     assert 'href="/knowledge/document?id=d%261">tides.md' in html and "<strong>old.md" in html
     assert 'href="/sessions/one?id=s%261"' in html
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (
+            {"kind": "tool", "name": "web_fetch", "step": 3, "call": "1"},
+            "what web_fetch returned in step 3[/jobs/j1?view=conversation#step-3]",
+        ),
+        ({"kind": "document", "name": "mail.eml"}, "the document mail.eml that it was given"),
+        (
+            {"kind": "child", "name": "web_fetch", "step": 2, "call": "1", "job_id": "below"},
+            "what the job below[/jobs/below] answered in step 2[/jobs/j1?view=conversation#step-2], which had read "
+            "web_fetch",
+        ),
+        (
+            {"kind": "parent", "name": "web_fetch", "job_id": "above"},
+            "its task, by the job above[/jobs/above] that had read web_fetch",
+        ),
+        (
+            {"kind": "session", "name": "web_fetch", "job_id": "before"},
+            "what was said before in its session, up to the job before[/jobs/before], where web_fetch was read",
+        ),
+        ({"kind": "session", "name": "<b>"}, "what was said before in its session, where &lt;b&gt; was read"),
+    ],
+    ids=lambda value: value["kind"] if isinstance(value, dict) else "",
+)
+def test_a_tainted_job_names_what_it_read_first(source: dict[str, Any], words: str):
+    html = page_of("conversation", status="completed", tainted_by=source)
+
+    shown = re.search(r">Tainted by</dt><dd>(.*?)</dd>", html, re.DOTALL)
+    assert shown is not None
+    links = re.sub(r'<a href="([^"]*)">(.*?)</a>', r"\2[\1]", shown[1])
+    assert " ".join(re.sub(r"<[^>]*>", "", links).split()) == words
+
+
+def test_a_job_that_read_no_stranger_says_nothing_of_taint():
+    assert "Tainted by" not in page_of("conversation", status="completed")
 
 
 SPAN = {"start": "2026-05-01T00:00:00Z", "name": "invoke_agent", "service": "executor", "status": "ok", "children": []}

@@ -8,7 +8,7 @@ from typing import Any
 from tests.unit.executor.talk import Talk
 from wayline.contracts import events as e
 from wayline.contracts.chat import Attachment, ToolCall
-from wayline.contracts.jobs import Parent, SubmitJob
+from wayline.contracts.jobs import Parent, SubmitJob, TaintSource
 from wayline.contracts.knowledge import Hit, SearchResult
 from wayline.contracts.searched_tools import FoundTool, FoundTools
 from wayline.contracts.tools import (
@@ -158,7 +158,9 @@ def child(ending: type[e.Event], **fields: Any) -> Heard:
     """The end of a child that has read what a stranger said."""
     below = Talk(listed=TOOLS)
     below.note(ending, **fields)
-    below.writer.job = below.job._replace(tools=below.job.tools._replace(tainted_by="web"))
+    below.writer.job = below.job._replace(
+        tools=below.job.tools._replace(taint=TaintSource(kind="tool", name="web", step=1, call="1"))
+    )
     talk = Heard(ToolCall(call="1", tool=RUN_AGENT, arguments={"agent": "reader", "input": "read"}))
     made = ended(talk.run, 1, talk.job.tools.calls[0], children.reply_of(below.job))
     return talk.note_all([made._replace(payload={**made.payload, "child": children.end_of(below.job)})])

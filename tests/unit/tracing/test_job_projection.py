@@ -105,13 +105,14 @@ JSON = ("usage", "costs", "citations", "waiting_for", "beyond")
 
 
 def endings() -> list[list[e.Event]]:
-    """Logs that end in every way there is, and one that waits."""
+    """Logs that end in every way there is, one that waits, and one that goes on."""
     logs: list[list[e.Event]] = [long_log()]
     for kind, fields in (
         (e.JobCompleted, {"answer": "a", "partial": True, "reason": "max_steps", "citations": (CITED,)}),
         (e.JobCancelled, {"reason": "enough"}),
         (e.JobCancelled, {}),
         (e.JobFailed, {"error": Failure(code="lost", message="no luck")}),
+        (e.SessionContinued, {"tainted_by": "web_fetch"}),
         (e.JobParked, {"waiting": Waiting(why="budget", wait_id="w"), "signals_seen": 0}),
     ):
         hand = Hand()

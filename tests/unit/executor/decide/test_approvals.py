@@ -10,7 +10,7 @@ import pytest
 from wayline.contracts import events as e
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.chat import TextPart, ToolCall, UserMessage
-from wayline.contracts.jobs import Parent, Route
+from wayline.contracts.jobs import Parent, Route, TaintSource
 from wayline.contracts.tools import Effect, ToolDefinition
 from wayline.executor.decide.actions import AskApproval, EndDenied, Park, RunTools
 from wayline.executor.decide.approvals import (
@@ -31,6 +31,7 @@ from wayline.testkit.jobs import job_with
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PAY = ToolDefinition(name="pay", effect=Effect.ONCE, input_schema={"properties": {"usd": {"type": "integer"}}})
 LOOK = ToolDefinition(name="look", effect=Effect.READ)
+WEB = TaintSource(kind="tool", name="web", step=1, call="1")
 WANTED = ToolCall(call="1", tool="pay", arguments={"usd": 5})
 
 
@@ -109,10 +110,10 @@ def test_the_longest_pattern_that_fits_counts():
 
 
 def test_what_only_reads_needs_no_approval_after_untrusted_content():
-    tainted = job(AgentConfig(), tainted_by="web")
+    tainted = job(AgentConfig(), taint=WEB)
 
     assert (cause(tainted, PAY), cause(tainted, LOOK)) == ("tainted", None)
-    assert cause(job(AgentConfig(ask_when_tainted=False), tainted_by="web"), PAY) is None
+    assert cause(job(AgentConfig(ask_when_tainted=False), taint=WEB), PAY) is None
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ def test_what_only_reads_needs_no_approval_after_untrusted_content():
 def test_a_child_keeps_the_stricter_policy_of_its_parent(above: dict[str, bool], tool: ToolDefinition, why: str | None):
     lax = AgentConfig(ask_when_tainted=False, ask_egress=False)
     parent = Parent(job_id="p", step=1, call="1", depth=1, tainted_by="web", **above)
-    child = job(lax, tainted_by="web")
+    child = job(lax, taint=WEB)
     child = child._replace(family=child.family._replace(parent=parent))
 
     assert cause(child, tool) == why
@@ -134,21 +135,21 @@ def test_a_child_keeps_the_stricter_policy_of_its_parent(above: dict[str, bool],
 
 
 @pytest.mark.parametrize(
-    ("config", "tainted_by", "why"),
+    ("config", "taint", "why"),
     [
-        (AgentConfig(), "web", None),
+        (AgentConfig(), WEB, None),
         (AgentConfig(ask_egress=True), None, None),
-        (AgentConfig(ask_egress=True), "web", "tainted"),
-        (AgentConfig(ask_egress=True, ask_when_tainted=False), "web", "tainted"),
+        (AgentConfig(ask_egress=True), WEB, "tainted"),
+        (AgentConfig(ask_egress=True, ask_when_tainted=False), WEB, "tainted"),
     ],
 )
-def test_a_read_that_carries_data_out_asks_where_agents_say(config, tainted_by, why):
+def test_a_read_that_carries_data_out_asks_where_agents_say(config, taint, why):
     fetch = LOOK.model_copy(update={"untrusted": True})
-    here = job(config, offered=(LOOK, fetch.model_copy(update={"name": "fetch"})), tainted_by=tainted_by)
+    here = job(config, offered=(LOOK, fetch.model_copy(update={"name": "fetch"})), taint=taint)
 
     assert cause(here, fetch) == why
     assert cause(here, LOOK) is None
-    assert (digest_to_call(here, "1", "never_listed") == "") == (tainted_by is not None)
+    assert (digest_to_call(here, "1", "never_listed") == "") == (taint is not None)
 
 
 def test_arguments_that_the_schema_refuses_are_nobodys_to_approve():
@@ -183,7 +184,7 @@ def test_an_approval_holds_for_the_same_definition_arguments_and_policy():
         (AgentConfig(), {}, None),
         (AgentConfig(ask="writes"), {}, ""),
         (AgentConfig(ask_tools={"secret_*": "always"}), {}, ""),
-        (AgentConfig(), {"tainted_by": "web"}, ""),
+        (AgentConfig(), {"taint": WEB}, ""),
         (AgentConfig(ask="always", ask_tools={"secret_*": "never"}), {}, None),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 from wayline.contracts.agents import AgentConfig
 from wayline.contracts.call_origin import CallOrigin
 from wayline.contracts.chat import AssistantMessage, NoteMessage, TextPart, ToolCall, UserMessage
-from wayline.contracts.jobs import Parent, SubmitJob
+from wayline.contracts.jobs import Parent, SubmitJob, TaintSource
 from wayline.contracts.tools import BUILTIN, Effect, ToolDefinition
 from wayline.executor.decide.approvals import cause
 from wayline.executor.decide.call_origin import origin_of
@@ -87,7 +87,7 @@ def test_only_built_in_tools_that_remember_are_told_their_origin():
 
 
 def test_saving_in_a_tainted_job_needs_no_approval():
-    of = job(user("hi"), tainted_by="web_fetch", config=AgentConfig())
+    of = job(user("hi"), taint=TaintSource(kind="tool", name="web_fetch", step=1, call="1"), config=AgentConfig())
     pay = ToolDefinition(name="pay", effect=Effect.ONCE)
 
     assert cause(of, SAVE) is None

@@ -10,6 +10,7 @@ import orjson
 
 from wayline.contracts import events as e
 from wayline.contracts.chat import ToolCall
+from wayline.contracts.jobs import TaintSource
 from wayline.contracts.tools import NOT_ITSELF, TOOL_SEARCH, USE_TOOL, Effect, ToolDefinition, tool_named
 from wayline.journal.repeats import Repeated, repeated
 
@@ -111,8 +112,8 @@ class Tools(NamedTuple):
     calls: tuple[Call, ...] = ()
     approvals: tuple[Approval, ...] = ()
     """Every approval that was asked for in this step, oldest first; of one call the newest counts."""
-    tainted_by: str | None = None
-    """The first untrusted tool whose words the job has read."""
+    taint: TaintSource | None = None
+    """Where the job first read the words of strangers."""
     misread: int = 0
     """Steps in a row of which every tool call was refused for its name or its arguments."""
     repeats: tuple[Repeated, ...] = ()
@@ -129,6 +130,11 @@ class Tools(NamedTuple):
     """What tools for planning returned, oldest first."""
     sent_back: bool = False
     """Whether an answer was sent back because required tools had not run: once."""
+
+    @property
+    def tainted_by(self) -> str | None:
+        """Return the first untrusted tool or document whose words the job has read; None: there is none."""
+        return None if self.taint is None else self.taint.name
 
     def is_client(self, call: Call) -> bool:
         """Return whether a call is one of a tool that the job's caller runs itself."""

@@ -45,6 +45,7 @@ def view(job: Job) -> JobView:
         parent=job.family.parent,
         children=job.family.children,
         fingerprint=failure_fingerprint(job),
+        tainted_by=job.tools.taint,
         submitted_by=job.life.submitted_by,
         decisions=job.life.decisions,
     )

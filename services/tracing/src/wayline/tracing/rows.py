@@ -11,7 +11,7 @@ import orjson
 from pydantic import BaseModel
 
 from wayline.contracts.base import Frozen, Usd
-from wayline.contracts.jobs import Child, Decision, Origin, Parent, Route, SubmittedBy
+from wayline.contracts.jobs import Child, Decision, Origin, Parent, Route, SubmittedBy, TaintSource
 
 NOBODY = "-"
 """The tenant of a span whose job and owner are not known; no tenant can have this name."""
@@ -29,6 +29,7 @@ class BeyondColumns(Frozen):
     parent: Parent | None = None
     children: tuple[Child, ...] = ()
     submitted_by: SubmittedBy | None = None
+    tainted_by: TaintSource | None = None
     decisions: tuple[Decision, ...] = ()
     decided_at: str | None = None
     """When people last decided on its calls, in UTC: an index finds jobs by it."""

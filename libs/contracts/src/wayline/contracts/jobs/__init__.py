@@ -46,6 +46,7 @@ from wayline.contracts.jobs.view import (
     JobResult,
     JobView,
     QueuePlace,
+    TaintSource,
 )
 from wayline.contracts.jobs.waiting import (
     TURN,
@@ -122,6 +123,7 @@ __all__ = [
     "SubmittedBy",
     "Summarizing",
     "Tag",
+    "TaintSource",
     "ToolResult",
     "ToolResults",
     "Turn",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from typing import Literal
 
 from pydantic import Field
 
@@ -56,6 +57,19 @@ class QueuePlace(Frozen):
         "begun either, as far as tracing knows. Jobs of other tenants are not counted.",
     )
     queued: int = Field(ge=1, description="All jobs of its tenant and lane that have not begun.")
+
+
+class TaintSource(Frozen):
+    """Where a job first read the words of strangers."""
+
+    kind: Literal["tool", "document", "child", "parent", "session"] = Field(
+        description="`tool`: in a result. `document`: in one that the job was given. `child`, `parent`, `session`: in "
+        "the words of a job that it started, of the one that started it, or of the one before it in its session."
+    )
+    name: str = Field(description="The tool or the document that they came from, also where another job read it.")
+    step: int | None = Field(default=None, description="Of the result; null: the job had them from its beginning.")
+    call: str | None = Field(default=None, description="Of that step.")
+    job_id: str | None = Field(default=None, description="The other job; null: there is none, or its history is lost.")
 
 
 class JobView(Frozen):
@@ -115,6 +129,9 @@ class JobView(Frozen):
     )
     decisions: tuple[Decision, ...] = Field(
         default=(), description="What people decided on its tool calls, the newest last; of many the newest."
+    )
+    tainted_by: TaintSource | None = Field(
+        default=None, description="Where it first read the words of strangers; null: it has read none."
     )
     submitted_by: SubmittedBy | None = Field(
         default=None, description="Who asked for it, as the gateway told it; null for jobs of versions before."

@@ -7,6 +7,7 @@ from typing import Any
 
 from wayline.contracts import events as e
 from wayline.contracts.framed_words import unframed
+from wayline.contracts.jobs import TaintSource
 from wayline.contracts.tools import TASK_TOOLS, ToolDefinition
 from wayline.journal.calls import Approval, Call, RecordedResult
 from wayline.journal.repeats import counted
@@ -24,8 +25,10 @@ RAN = frozenset({"tool_failed", "timeout"})
 
 def _submitted(_: Job, event: e.JobSubmitted) -> Changes:
     """Take over what may stand in the task: its parent had read the words of strangers."""
-    tainted_by = event.parent and event.parent.tainted_by
-    return {"tainted_by": tainted_by} if tainted_by else {}
+    parent = event.parent
+    if parent is None or not parent.tainted_by:
+        return {}
+    return {"taint": TaintSource(kind="parent", name=parent.tainted_by, job_id=parent.job_id)}
 
 
 def _client_given(_: Job, event: e.ClientToolsGiven) -> Changes:
@@ -85,8 +88,10 @@ def _continued(job: Job, event: e.SessionContinued) -> Changes:
     if event.tools is not None:
         tools |= {"offered": event.tools, "deferred_tokens": event.deferred_tokens}
     # A document that the job itself was given has tainted it before.
-    taints = event.tainted_by is not None and job.tools.tainted_by is None
-    return tools | ({"tainted_by": event.tainted_by} if taints else {})
+    if event.tainted_by is not None and job.tools.taint is None:
+        before = event.after.job_id if event.after is not None else None
+        tools["taint"] = TaintSource(kind="session", name=event.tainted_by, job_id=before)
+    return tools
 
 
 def _requested(job: Job, event: e.ToolRequested) -> Changes:
@@ -210,16 +215,20 @@ def _injected(job: Job, event: e.ContextInjected) -> Changes:
 
 def _tainted(job: Job, event: e.ToolCompleted) -> Changes:
     """Note the first untrusted tool whose words the job reads, in a result or in an error."""
-    if job.tools.tainted_by is not None:
+    stranger = None if job.tools.taint is not None else stranger_of(job, event)
+    if stranger is None:
         return {}
-    stranger = stranger_of(job, event)
-    return {"tainted_by": stranger} if stranger is not None else {}
+    child = event.child.job_id if event.child is not None and event.child.tainted_by else None
+    kind = "tool" if child is None else "child"
+    return {"taint": TaintSource(kind=kind, name=stranger, step=event.step, call=event.call, job_id=child)}
 
 
 def _routed(job: Job, event: e.JobRouted) -> Changes:
     """Note the first of the documents given to the job that holds the words of strangers."""
     untrusted = next((one.name for one in event.attachments if one.untrusted), None)
-    return {"tainted_by": untrusted} if untrusted is not None and job.tools.tainted_by is None else {}
+    if untrusted is None or job.tools.taint is not None:
+        return {}
+    return {"taint": TaintSource(kind="document", name=untrusted)}
 
 
 def _with(job: Job, number: str, **changes: Any) -> tuple[Call, ...]:

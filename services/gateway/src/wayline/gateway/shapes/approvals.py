@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from wayline.contracts.jobs import ApprovalCause, Decision
+from wayline.contracts.jobs import ApprovalCause, Decision, TaintSource
 from wayline.contracts.tools import Effect
 from wayline.gateway.shapes.body import ONE_LINE, TEXT_WITHOUT_NUL, Body
 
@@ -66,6 +66,9 @@ class Wait(BaseModel):
     user_id: str | None = None
     session_id: str | None = None
     input: str | None = Field(default=None, description="The beginning of the job's input.")
+    tainted_by: TaintSource | None = Field(
+        default=None, description="Where the job first read the words of strangers, whoever wants the approval."
+    )
     expires_at: datetime | None
     decide: str = Field(description="Where the decision is posted.")
 

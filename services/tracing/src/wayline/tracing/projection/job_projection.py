@@ -149,6 +149,7 @@ class JobProjection:
                 handed_to=job.session.handed_to,
                 parent=job.family.parent,
                 children=job.family.children,
+                tainted_by=job.tools.taint,
                 submitted_by=job.life.submitted_by,
                 decisions=job.life.decisions,
                 agent_label=job.routing.agent_label,

@@ -82,7 +82,7 @@ def _waits(job: JobView) -> list[Wait]:
     if waiting is None:
         return []
     shown = ("job_id", "agent", "user_id", "session_id", "input")
-    of_job: dict[str, Any] = {name: getattr(job, name) for name in shown}
+    of_job: dict[str, Any] = {name: getattr(job, name) for name in (*shown, "tainted_by")}
     found = [
         Wait(
             **of_job,
