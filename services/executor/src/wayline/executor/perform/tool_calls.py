@@ -322,7 +322,11 @@ async def _settled(run: JobRun, call: Call, why: Literal["cancelled", "timeout",
         return ToolReply(status="failed", error=error, strangers=False)
     if reply.error is None or reply.error.code != "cancelled":
         return reply
-    return reply.model_copy(update={"error": ToolError(code=code, message=f"{message}: {reply.error.message}")})
+    definition = job.tools.definition(call.meant.tool)
+    if definition is None or definition.effect is not Effect.READ:
+        # Of a read no ledger knows whether it had begun.
+        message = f"{message}: {reply.error.message}"
+    return reply.model_copy(update={"error": ToolError(code=code, message=message)})
 
 
 async def resolve(run: JobRun, action: Resolve) -> Iterable[Draft]:
