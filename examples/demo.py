@@ -145,9 +145,13 @@ def write_documents(directory: Path) -> int:
     return sum(map(len, documents.values())) // PAGE_CHARS
 
 
-def show(job: dict[str, object]) -> None:
+def show(job: dict[str, Any]) -> None:
+    """Show a job's answer, or end the demo with why there is none."""
+    if "answer" not in job:
+        reason = job["error"]["message"] if "error" in job else f"no answer came within {ANSWER_WITHIN_S} s"
+        raise SystemExit(f"job {job['job_id']} is {job['status']}: {reason}")
     print(job["answer"])
-    for number, citation in enumerate(job["citations"], 1):  # type: ignore[arg-type]
+    for number, citation in enumerate(job["citations"], 1):
         print(f"  [{number}] {citation['document']}")
     print(f"  {job['status']} · {job['steps']} steps · ${job['cost_usd']}")
 
