@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime
@@ -68,6 +69,34 @@ async def test_the_surroundings_are_sent_before_the_api_answers():
     assert rest.index("bus") < rest.index("</main>") and rest.rstrip().endswith("</html>")
 
 
+async def test_nothing_is_read_before_the_surroundings_are_sent():
+    asked = list[str]()
+
+    async def read() -> Lately:
+        asked.append("read")
+        return Lately([], {})
+
+    pieces = pieces_of(answer_of(read))
+    await anext(pieces)
+
+    assert asked == []
+    async for _ in pieces:
+        pass
+    assert asked == ["read"]
+
+
+async def test_the_first_piece_names_no_file_but_the_stylesheet():
+    pieces = pieces_of(answer_of(known(Lately([], {}))))
+    before = (await anext(pieces)).decode()
+    rest = b"".join([piece async for piece in pieces]).decode()
+
+    assert [name.rpartition("/")[2] for name in re.findall(r'(?:src|href)="(/static/[^"]+)"', before)] == [
+        "mark.svg",
+        "console.css",
+    ]
+    assert "live.js" in rest and "charts.js" in rest and "later.js" in rest
+
+
 async def test_parts_are_read_side_by_side_and_sent_in_order():
     first = asyncio.get_running_loop().create_future()
 
@@ -114,8 +143,9 @@ async def test_each_compressed_piece_can_be_shown_before_the_next():
 
 async def test_what_nobody_waits_for_is_asked_no_longer():
     api = asyncio.get_running_loop().create_future()
-    pieces = answer_of(lambda: api).body_iterator
-    await anext(cast(AsyncIterator[bytes], pieces))
+    pieces = pieces_of(answer_of(known(Lately([], {})), lambda: api))
+    for _ in range(2):
+        await anext(pieces)
     await cast(Any, pieces).aclose()
 
     assert api.cancelled()

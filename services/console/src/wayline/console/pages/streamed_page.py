@@ -47,10 +47,11 @@ def stream(request: Request, template: str, frame: Frame, *parts: Part, **values
 async def _pieces(
     templates: Templates, template: str, parts: tuple[Part, ...], values: dict[str, Any]
 ) -> AsyncGenerator[bytes]:
+    before, after = await asyncio.to_thread(templates.around, template, PART, **values)
+    yield before
+    # Only now: what answers the API would work beside the browser that makes its first frame of that.
     reading = [asyncio.ensure_future(part.read()) for part in parts]
     try:
-        before, after = await asyncio.to_thread(templates.around, template, PART, **values)
-        yield before
         for part, page in zip(parts, reading, strict=True):
             try:
                 found = await page
