@@ -97,6 +97,24 @@ def test_an_untouched_form_sends_the_configuration_that_it_shows(config: dict[st
     assert found.model_fields_set & inherited == expected.model_fields_set & inherited
 
 
+def test_who_approves_which_tool_is_written_in_lines():
+    shown = page({"ask_tools": {"pay": "always", "bank__*": "never"}})
+    html = html_of(shown, "admin")
+    typed = {"ask_tools": " pay   always\r\n\r\nbank__note writes"}
+    config, problems = shown.around.schema.read(typed.get, ())
+
+    assert Sent(html).fields["ask_tools"] == "pay always\nbank__* never"
+    assert "One a line: a name, a space, and always or writes or never." in html
+    assert (config["ask_tools"], problems) == ({"pay": "always", "bank__note": "writes"}, {})
+
+
+@pytest.mark.parametrize("line", ["pay", "pay sometimes", "always", "pay: Always"])
+def test_a_line_that_says_no_approval_is_named(line: str):
+    _, problems = page({}).around.schema.read({"ask_tools": f"bank always\n{line}"}.get, ())
+
+    assert problems == {"ask_tools": f"{line!r} is not a name, a space and always or writes or never"}
+
+
 def test_a_field_that_the_api_gains_appears_by_itself():
     shown = page({"courage": 3}, courage={"type": "integer", "minimum": 1, "maximum": 9, "description": "How bold."})
     html = html_of(shown, "admin")

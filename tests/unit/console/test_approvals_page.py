@@ -7,15 +7,19 @@ import json
 import re
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import FormData
+from starlette.requests import Request
 
 from wayline.client.client import Client
-from wayline.console.pages.approvals import PAGE_SIZE, Approvals, Review, decision_of, edited, read
+from wayline.console.access.visitor import Visitor
+from wayline.console.pages import approvals
+from wayline.console.pages.approvals import PAGE_SIZE, Approvals, Review, decide, decision_of, edited, read
 from wayline.console.pages.frame import Frame
 from wayline.console.render.diffs.card import of_versions
 from wayline.console.render.environment import Templates
@@ -207,6 +211,50 @@ def told(*asked_at: str) -> Client:
             return {"definition": {"input_schema": {}}}
 
     return cast(Client, Api())
+
+
+class Deciding:
+    """An API whose list has a decided call for some looks more."""
+
+    def __init__(self, looks: int) -> None:
+        self.left = looks
+        self.sent: list[str] = []
+
+    async def decide(self, job_id: str, approval_id: str, decision: dict[str, Any]) -> None:
+        self.sent.append(f"{job_id}/{approval_id}")
+
+    async def approvals(self, **_: Any) -> dict[str, Any]:
+        self.left -= 1
+        return {"approvals": [WAIT] if self.left >= 0 else [], "next_cursor": None}
+
+
+async def decided(api: Deciding, *, then: str) -> str:
+    """Decide a call by its form, and return where that leads."""
+    form = FormData([("decision", "approve"), ("then", then), ("arguments", "{}"), ("shown", "{}")])
+    visitor = cast(Visitor, SimpleNamespace(client=api))
+    answer = await decide(cast(Request, None), visitor, form, "j1", "a1")
+    return answer.headers["location"]
+
+
+async def test_the_list_is_shown_once_a_decided_call_has_left_it():
+    api = Deciding(looks=2)
+
+    assert await decided(api, then="/approvals") == "/approvals?done=decided"
+    assert (api.sent, api.left) == (["j1/a1"], -1)
+
+
+async def test_a_call_that_stays_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(approvals, "TAKEN_EVERY_S", 0)
+    api = Deciding(looks=1_000)
+
+    assert await decided(api, then="/approvals") == "/approvals?done=decided"
+
+
+async def test_a_jobs_page_waits_for_no_list():
+    api = Deciding(looks=2)
+
+    assert await decided(api, then="/jobs/j1") == "/jobs/j1?done=decided"
+    assert api.left == 2
 
 
 async def test_what_was_asked_first_stands_first():

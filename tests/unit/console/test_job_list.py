@@ -197,3 +197,10 @@ def test_of_kept_searches_the_oldest_go_first():
 @pytest.mark.parametrize("cookie", ["", "x", "W10", "bnVsbA==", "W1tbW1td", "eyJhIjoxfQ==", "\u00e9", "[" * 90_000])
 def test_a_broken_cookie_keeps_no_search(cookie: str):
     assert read_kept(cookie) == ()
+
+
+@pytest.mark.parametrize(("number", "words"), [(0, "0 jobs:"), (1, "1 job:"), (2, "2 jobs:")])
+def test_how_many_jobs_were_found_is_said(number: int, words: str):
+    facets = {"jobs": number, "counted_max": 10_000, "status": {"completed": number}, "agent": {}}
+
+    assert words in listed(Jobs(parse("a", now=NOW), [JOB], facets, None))

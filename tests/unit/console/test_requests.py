@@ -182,7 +182,7 @@ async def test_a_budget_is_saved_only_as_its_form_showed_it():
         api.refusal = ApiError("it was changed", status=412)
         refused = await http.post("/budgets/month", data=typed)
 
-    assert saved.headers["location"] == "/costs?done=saved"
+    assert saved.headers["location"] == "/budgets/month?done=saved"
     assert [headers for *_, headers in api.changes] == [{"If-Match": '"7"'}] * 2
     assert refused.status_code == 422 and OVERTAKEN in refused.text and 'value="77"' in refused.text
 

@@ -156,7 +156,27 @@ def test_a_new_keys_secret_is_shown_once_with_a_warning():
 
 def test_keys_are_shown_to_administrators():
     assert "lacks the scope admin" in keys_html(keys_page.KeysPage(None))
-    assert "open to every program" in keys_html(keys_page.KeysPage([], scopes=("read",)), "admin")
+    assert "No keys" in keys_html(keys_page.KeysPage([], scopes=("read",)), "admin")
+
+
+def test_before_a_first_key_it_is_said_what_it_closes():
+    page = keys_page.KeysPage([KEY], scopes=("read", "admin"))
+    frame = frame_of("admin")
+    shown = {
+        is_open: Templates()
+        .render(keys_page.TEMPLATE, page=page, frame=replace(frame, me={**frame.me, "open": is_open}), expiries=())
+        .decode()
+        for is_open in (True, False)
+    }
+
+    assert "give it admin, or it cannot make the next one" in shown[True]
+    assert "closes it for good" not in shown[False]
+
+
+def test_beside_a_key_that_was_just_made_no_page_says_there_is_none():
+    page = keys_page.KeysPage([], scopes=("read",), created={**KEY, "key": "wl_k1_secret"})
+
+    assert "No keys" not in keys_html(page, "admin")
 
 
 def test_a_key_is_asked_for_as_its_form_says():

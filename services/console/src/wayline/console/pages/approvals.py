@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final
 from urllib.parse import quote
@@ -23,6 +24,7 @@ from wayline.console.render.json_text import editable, parsed
 from wayline.console.render.schema_fields import NotAValue, SchemaField, arguments_of, fields_again, fields_of
 
 router = APIRouter()
+ADDRESS: Final = "/approvals"
 TEMPLATE = "approvals.html"
 HISTORY_TEMPLATE = "approvals_history.html"
 PAGE_SIZE = 50
@@ -32,6 +34,9 @@ WAITS_MAX: Final = 2_000
 SCHEMAS_MAX: Final = 20
 """Tools whose schemas one page asks for; calls of others are edited as JSON."""
 CHOSEN_MAX: Final = 50
+TAKEN_LOOKS: Final = 20
+"""How often the answer to a decision looks whether the list has its call no more."""
+TAKEN_EVERY_S: Final = 0.1
 ARGUMENT, KIND = "arg.", "kind."
 
 
@@ -123,6 +128,16 @@ async def _schema(client: Client, name: str) -> Any:
         return (await client.get(f"/v1/tools/{quote(name, safe='')}"))["definition"]["input_schema"]
     except ApiError:
         return None
+
+
+async def _wait_until_taken(client: Client, decided: set[tuple[str, str]]) -> None:
+    """Return once no call waits that was decided, or after some time: its job reads the decision a moment later."""
+    # The decision is sent: a list that cannot be read now is told of by the page that shows it.
+    with suppress(ApiError):
+        for _ in range(TAKEN_LOOKS):
+            if not any((wait["job_id"], wait["id"]) in decided for wait in await _oldest_first(client)):
+                return
+            await asyncio.sleep(TAKEN_EVERY_S)
 
 
 @router.get("/approvals")
@@ -217,6 +232,7 @@ def _value(text: str) -> Any:
 async def decide_several(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
     """Approve or deny the calls that were chosen, as they are."""
     decision, problems = field_of(form, "decision"), list[str]()
+    decided = set[tuple[str, str]]()
     chosen = [str(value) for value in form.getlist("wait")]
     if not chosen or decision not in ("approve", "deny"):
         problems.append("Choose calls by the boxes before them, then approve or deny them.")
@@ -229,10 +245,12 @@ async def decide_several(request: Request, visitor: VisitorDependency, form: Pos
         said = {"decision": decision} | ({"reason": field_of(form, "reason")} if decision == "deny" else {})
         try:
             await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), said | bound)
+            decided.add((job_id, approval_id))
         except ApiError as error:
             problems.append(f"{job_id}: {error}")
+    await _wait_until_taken(visitor.client, decided)
     if not problems:
-        return go("/approvals", done="decided")
+        return go(ADDRESS, done="decided")
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
     cursor = field_of(form, "cursor")
     page = await read(visitor.client, cursor or None, problem="; ".join(problems))
@@ -262,7 +280,10 @@ async def decide(
             review = replace(review, arguments=wanted, changes=changes, is_compared=True)
         else:
             await visitor.client.decide(quote(job_id, safe=""), quote(approval_id, safe=""), decision)
-            return go(own_address(field_of(form, "then") or "/approvals"), done="decided")
+            then = own_address(field_of(form, "then") or ADDRESS)
+            if then == ADDRESS:
+                await _wait_until_taken(visitor.client, {(job_id, approval_id)})
+            return go(then, done="decided")
     except (NotAnObject, NotAValue, ApiError) as error:
         problem = f"{job_id}: {reason_of(error) if isinstance(error, ApiError) else error}"
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")

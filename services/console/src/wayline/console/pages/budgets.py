@@ -155,4 +155,4 @@ async def _save(request: Request, visitor: Visitor, draft: Draft, *, name: str |
         page = await read(visitor.client, name, draft=draft, problem=problem)
         frame = _frame(request, visitor, name or "New budget")
         return await show(request, TEMPLATE, frame, status=422, page=page, windows=WINDOWS)
-    return go("/costs", done="saved")
+    return go(f"/budgets/{quote(draft.name, safe='')}", done="saved")

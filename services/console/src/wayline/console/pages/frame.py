@@ -37,7 +37,7 @@ SECTIONS: Final = (
 DONE: Final = {
     "cancelled": "The job was asked to stop.",
     "raised": "The job may spend more now.",
-    "decided": "The decision was sent to the job.",
+    "decided": "The decision was sent: a call stands here until its job has taken it.",
     "answered": "The answer was sent to the job.",
     "redriven": "They go on: below is how far each job is.",
     "dismissed": "It was dismissed.",

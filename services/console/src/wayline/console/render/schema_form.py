@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 from wayline.console.render.json_text import finite, parsed
 
-Kind = Literal["switch", "choice", "integer", "number", "amount", "line", "text", "lines", "json"]
+Kind = Literal["switch", "choice", "integer", "number", "amount", "line", "text", "lines", "pairs", "json"]
+"""`pairs`: an object of one choice for each name."""
 TEXT_FROM_CHARS: Final = 500
 """A text that may be so long has several lines in its form."""
 CHOICES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
@@ -56,6 +57,8 @@ class SchemaField:
             return ""
         if self.kind == "lines":
             return "\n".join(map(str, value))
+        if self.kind == "pairs":
+            return "\n".join(f"{name} {chosen}" for name, chosen in value.items())
         if self.kind == "json":
             return "" if value in ({}, []) else json.dumps(value, indent=2, ensure_ascii=False)
         if isinstance(value, bool):
@@ -153,7 +156,9 @@ def _kind(name: str, alternatives: Sequence[Mapping[str, Any]]) -> tuple[Kind, t
         return ("text" if alternatives[0].get("maxLength", 0) >= TEXT_FROM_CHARS else "line"), ()
     if types == ["array"] and alternatives[0].get("items", {}).get("type") == "string":
         return "lines", ()
-    return "json", ()
+    values = alternatives[0].get("additionalProperties") if types == ["object"] else None
+    words = _words(values) if isinstance(values, Mapping) else []
+    return ("pairs", tuple((word, word) for word in words)) if words else ("json", ())
 
 
 def _words(schema: Mapping[str, Any]) -> list[str]:
@@ -165,6 +170,8 @@ def _words(schema: Mapping[str, Any]) -> list[str]:
 def value_of(field: SchemaField, text: str) -> Any:
     """Return what a text of a form stands for. Raises WrongField."""
     text = text.replace("\r\n", "\n")
+    if field.kind == "pairs":
+        return _pairs(field, text)
     try:
         match field.kind:
             case "switch":
@@ -184,6 +191,18 @@ def value_of(field: SchemaField, text: str) -> Any:
     except ValueError:
         kinds = {"integer": "a whole number", "number": "a number", "json": "JSON"}
         raise WrongField(field.name, f"this is not {kinds[field.kind]}") from None
+
+
+def _pairs(field: SchemaField, text: str) -> dict[str, str]:
+    """Return what is chosen for each name, of lines of a name and a choice. Raises WrongField."""
+    chosen: dict[str, str] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, _, choice = line.rpartition(" ")
+        if not name.strip() or choice not in dict(field.choices):
+            words = " or ".join(word for word, _ in field.choices)
+            raise WrongField(field.name, f"{line!r} is not a name, a space and {words}")
+        chosen[name.strip()] = choice
+    return chosen
 
 
 def put(body: dict[str, Any], name: str, value: Any) -> None:
