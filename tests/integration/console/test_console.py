@@ -32,9 +32,9 @@ def held() -> tuple[asyncio.Event, Say]:
 async def waits_for(console: Console, why: str) -> dict[str, Any]:
     """Return the job of this test once it is parked."""
 
-    async def parked() -> dict[str, Any] | None:
+    async def parked() -> dict[str, Any]:
         found = (await console.api.get("/v1/jobs", params={"status": "parked", "waiting_for": why})).json()["jobs"]
-        return found[0] if found else None
+        return found[0] if found else {}
 
     return await until(parked, why=f"a job waits for {why}")
 
@@ -42,9 +42,9 @@ async def waits_for(console: Console, why: str) -> dict[str, Any]:
 async def ended(console: Console, job_id: str) -> dict[str, Any]:
     """Return a job at its end."""
 
-    async def at_end() -> dict[str, Any] | None:
+    async def at_end() -> dict[str, Any]:
         job = (await console.api.get(f"/v1/jobs/{job_id}")).json()
-        return job if job["ended_at"] else None
+        return job if job["ended_at"] else {}
 
     return await until(at_end, why=f"{job_id} has ended")
 
