@@ -67,8 +67,8 @@ def test_a_passage_without_the_questions_rare_word_is_no_answer():
 
 
 def test_a_passage_with_the_questions_rare_words_is_an_answer():
-    asked = UserMessage(parts=(TextPart(text="What can you say about the new capital city of Mongolia?"),))
-    text = "Ulaanbaatar is Mongolia's seat of government."
+    asked = UserMessage(parts=(TextPart(text="What is the new capital city of Mongolia?"),))
+    text = "Ulaanbaatar is Mongolia's capital, a young city."
     result = found(("atlas.md", text)).model_copy(
         update={"citations": (Citation(document="atlas.md", quote=text, covered=0.8),)}
     )
@@ -150,3 +150,11 @@ def test_the_name_of_a_document_counts_for_its_sentences():
     answer = respond(request(asked, found(about, beside)))
 
     assert answer.citations[0].document == "Nimbus rules"
+
+
+def test_the_title_of_a_document_counts_for_its_later_passages():
+    asked = UserMessage(parts=(TextPart(text="Who is the chairman of the rowing club?"),))
+    later = "The sheds of the rowing club are behind the post office."
+
+    assert respond(request(asked, found(("other.md", later)))).citations != ()
+    assert respond(request(asked, found(("club.md", "# Rules of the rowing club"), ("club.md", later)))).citations == ()

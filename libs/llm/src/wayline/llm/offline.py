@@ -30,11 +30,16 @@ COVERED_MIN_OF_WHETHER = 0.67
 COVERED_MIN_OF_KIND = 0.45
 """The same where a question asks for a number or a time, the stretch of a passage that would be quoted has one, and the
 passage lacks no name."""
-REST_MIN = 0.3
-"""Of a question's words that name nothing and are not in the document's name, the share that a passage must hold: what
-is told of a thing is not all that can be asked about it."""
-TELLS_MIN = 0.6
-"""A passage that holds so much of a question holds more than what it names."""
+ALL_WORDS_COVER = 0.55
+"""What a quote covers at least that holds all of a question's words, and one with half of them half of it: the search
+may not know a form of a word, or count a word that only asks."""
+ASKED_MIN = 0.5
+"""Of a question's words that neither name something nor stand in the document's name or title, the share that a quote
+must hold: what is told of a thing is not all that can be asked about it."""
+ASKED_WORDS_ENOUGH = 2
+"""So many of them are enough, of however many: a quote is a few sentences, and a long question has many words."""
+WELL_COVERED_MIN = 0.6
+"""One of them is enough in a passage that holds so much of the question."""
 PROSE_MIN = 0.6
 """Of the words that the best stretch of a passage holds, the share that its sentences must hold to be quoted."""
 TITLE_WORDS_MAX = 8
@@ -43,7 +48,7 @@ COVERED_MIN_UNWEIGHED = 0.5
 
 NAMES_MAX = 0.67
 """The share of a question's words that may be names; above it capitals say nothing."""
-NAME_COVERS = 0.2
+NAME_COVERS = 0.15
 """How much more a passage must hold for each name that it lacks, or it would answer about the wrong thing. Measured."""
 COMMON_NAME_MIN = 2
 """Passages that hold a name which the others need not hold: the name of what all documents are about."""
@@ -146,6 +151,7 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
         return []
     held = [asked.stems(f"{passage.document} {passage.quote}") for passage in passages]
     names = frozenset(name for name in asked.names if sum(name in stems for stems in held) < COMMON_NAME_MIN)
+    titles = _titles(asked, passages)
     ranked: list[_Ranked] = []
     for order, (passage, stems) in enumerate(zip(passages, held, strict=True)):
         # What the document's name says is said of each of its sentences.
@@ -153,10 +159,13 @@ def _quotes(question: str, passages: list[Citation]) -> list[Citation]:
         rest = asked.words - named or asked.words
         stretch, covered = _stretch(passage.quote, rest, asked)
         whole = len(asked.words & stems) / len(asked.words)
+        quoted = asked.words & (named | asked.stems(stretch))
+        subject = named | asked.names | titles[passage.document]
+        if not _tells(asked.words - subject, quoted, passage.covered or 0):
+            continue
         missing = len(names - stems)
-        title = asked.stems(" ".join(_TITLE.findall(passage.quote)))
-        tells = (passage.covered or 0) >= TELLS_MIN or _tells(asked, rest - asked.names - title, stems)
-        if not tells or not _answers(asked, passage, stretch, whole, missing=missing):
+        share = len(quoted) / len(asked.words)
+        if not _answers(asked, passage, stretch, whole=whole, quoted=share, missing=missing):
             continue
         # So it counts for the stretch too: else the passage of another document wins by repeating the name in its text.
         covered = 1 - (1 - covered) * len(rest) / len(asked.words)
@@ -179,14 +188,22 @@ def _names(question: str, language: str) -> frozenset[str]:
     return frozenset() if len(names) > len(telling) * NAMES_MAX else stems_of(" ".join(names), language=language)
 
 
-def _tells(asked: _Question, rest: frozenset[str], held: frozenset[str]) -> bool:
-    """Return whether a passage is about what is asked of the things that the question names."""
-    if not rest or rest == asked.words or (len(rest) == 1 and asked.wanted.kind is None):
-        return True
-    return len(rest & held) >= len(rest) * REST_MIN
+def _titles(asked: _Question, passages: list[Citation]) -> dict[str, frozenset[str]]:
+    """Return the words of each document's title, which its first passage has and its others lack."""
+    titles: dict[str, frozenset[str]] = {}
+    for passage in passages:
+        title = asked.stems(" ".join(_TITLE.findall(passage.quote)))
+        titles[passage.document] = titles.get(passage.document, frozenset()) | title
+    return titles
 
 
-def _answers(asked: _Question, passage: Citation, stretch: str, whole: float, *, missing: int) -> bool:
+def _tells(attribute: frozenset[str], quoted: frozenset[str], covered: float) -> bool:
+    """Return whether a quote is about what is asked of its subject; a question may name only the subject."""
+    enough = 1 if covered >= WELL_COVERED_MIN else ASKED_WORDS_ENOUGH
+    return len(attribute & quoted) >= min(len(attribute) * ASKED_MIN, enough)
+
+
+def _answers(asked: _Question, passage: Citation, stretch: str, *, whole: float, quoted: float, missing: int) -> bool:
     """Return whether a passage holds enough of the question to be an answer; each name that it lacks asks for more.
 
     Where a number or a time is asked for, a stretch without one is no answer, and with one it may hold less.
@@ -198,7 +215,7 @@ def _answers(asked: _Question, passage: Citation, stretch: str, whole: float, *,
     least = COVERED_MIN_OF_WHETHER if asked.wanted.whether else COVERED_MIN
     if asked.wanted.kind is not None and not missing:
         least = COVERED_MIN_OF_KIND
-    return passage.covered - missing * NAME_COVERS >= least
+    return max(passage.covered, quoted * ALL_WORDS_COVER) - missing * NAME_COVERS >= least
 
 
 def _stretch(text: str, wanted: frozenset[str], asked: _Question) -> tuple[str, float]:

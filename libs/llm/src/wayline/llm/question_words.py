@@ -16,7 +16,12 @@ from typing import Any, Literal
 Kind = Literal["number", "time"]
 COUNTED_WITHIN_WORDS = 3
 """What is counted is one of so many words behind its number: `three large, old houses`."""
-_TIMES_OVER = frozenset("times mal fois veces раз مرة".split())
+_MEASURES = frozenset(
+    """
+    times mal fois veces раз مرة time zeit temps tiempo времени عدد رسوم اشتراك مدة وقت طول عرض ارتفاع وزن عمر مساحة
+    """.split()
+)
+"""What has a number and does not stand behind it."""
 _HAN = "[一二三四五六七八九十百千万两半]"
 _KOREAN = r"(?:(?<=\s)|^)(?:만|천|백|십|한|두|세|네|일|이|삼|사|오|육|칠|팔|구|스물)(?=[\s십백천만])"
 
@@ -45,7 +50,7 @@ def wanted_of(question: str) -> Wanted:
     return Wanted(
         kind,
         next((has for asks, has in known.units if asks.search(lowered)), None),
-        None if counted in _TIMES_OVER else counted,
+        None if counted in _MEASURES else counted,
         _first(known.chosen, lowered),
         kind is None and known.whether.search(lowered.strip()) is not None,
         _first(known.counter, lowered),

@@ -14,7 +14,12 @@ CUT_LETTERS = 5
 """Where words are not stemmed by rules: their first letters, which forms of a word mostly have in common."""
 
 _PARTS = re.compile(r"[.'’-]")  # noqa: RUF001
-_ENDINGS = re.compile(r"[\u3040-\u309f]{2}")
+_ENGLISH_ENDINGS = "ations ation ings ing edly ies ers er ors or ed es ly s e y".split()
+_DOUBLED = re.compile(r"([bdgklmnprt])\1$")
+_ENDINGS = re.compile(r"[\u3040-\u309f][\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|.[はがをにでのもとへや]")
+"""Pairs of Japanese that end a word, or stand between two."""
+_BETWEEN = re.compile("[的是谁吗吧呢了着和与]|多少|什么|几")
+"""What stands between words of Chinese."""
 _ARTICLES = re.compile(r"^(?:وال|بال|كال|فال|ال|لل)(?=..)")
 _ARABIC = str.maketrans("أإآىة", "اااىه")
 
@@ -46,7 +51,8 @@ def _english(word: str) -> list[str]:
 
 
 def _pairs(run: str) -> list[str]:
-    pairs = [run[at : at + 2] for at in range(len(run) - 1)] or [run]
+    runs = [part for part in _BETWEEN.split(run) if len(part) > 1] or [run]
+    pairs = [part[at : at + 2] for part in runs for at in range(len(part) - 1)] or [run]
     return [pair for pair in pairs if pair not in asking_pairs() and not _ENDINGS.fullmatch(pair)]
 
 
@@ -56,7 +62,6 @@ def _cut(word: str) -> str:
 
 
 def _stem(word: str) -> str:
-    for ending in ("ations", "ation", "ings", "ing", "edly", "ies", "ers", "er", "ed", "es", "ly", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
+    """Return a word without its ending: of `rinse`, `rinses` and `rinsed` the same."""
+    ending = next((one for one in _ENGLISH_ENDINGS if word.endswith(one) and len(word) - len(one) >= 3), "")
+    return _DOUBLED.sub(r"\1", word.removesuffix(ending)).removesuffix("e")
