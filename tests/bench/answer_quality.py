@@ -3,9 +3,9 @@
     python -m tests.bench.answer_quality [--show] [--write docs/models.md]
 
 The questions, and the documents that answer them, are in this repository (tests/evals/retrieval/sets/answers.json), in
-two halves: the rules were improved on `dev`, not on the other. A question goes the service's way: search, then the
-model reads what was found. An answer is right whose first quote is of the right document and holds the words that
-answer. `--show` prints what went wrong in `dev`.
+two halves: the rules were improved on `dev`, not on the other, which was measured once they were finished. A question
+goes the service's way: search, then the model reads what was found. An answer is right whose first quote is of the
+right document and holds the words that answer. `--show` prints what went wrong in `dev`.
 """
 
 from __future__ import annotations

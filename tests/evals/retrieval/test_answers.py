@@ -8,9 +8,9 @@ import pytest
 
 from tests.bench import answer_quality as quality
 
-ANSWERED_MIN, DECLINED_MIN = 0.8, 0.85
-HELD_OUT_DECLINED_MIN = 0.68
-"""Of the questions that are held out fewer are declined than is aimed at: measured, and not to fall."""
+ANSWERED_MIN, DECLINED_MIN = 0.83, 0.87
+HELD_OUT_DECLINED_MIN = 0.82
+"""Of the questions that are held out 0.845 are declined, where 0.85 is aimed at: measured, and not to fall."""
 
 
 @pytest.mark.timeout(1_200)
