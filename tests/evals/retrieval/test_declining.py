@@ -32,7 +32,7 @@ FAR = ("ir-cacm", "ir-scifact-train", "ir-cranfield")
 FAR_QUESTIONS = 60
 DEEP = 25
 """Passages asked for, so that five are left where those that answer are taken away."""
-ANSWERED_MIN, DECLINED_MIN, FAR_DECLINED_MIN = 0.68, 0.66, 0.96
+ANSWERED_MIN, DECLINED_MIN, FAR_DECLINED_MIN = 0.67, 0.67, 0.96
 """Where names weigh like other words, 0.8 are answered and 0.63 declined: of the wrong thing, too."""
 
 

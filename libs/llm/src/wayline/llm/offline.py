@@ -48,7 +48,7 @@ COVERED_MIN_UNWEIGHED = 0.5
 
 NAMES_MAX = 0.67
 """The share of a question's words that may be names; above it capitals say nothing."""
-NAME_COVERS = 0.15
+NAME_COVERS = 0.2
 """How much more a passage must hold for each name that it lacks, or it would answer about the wrong thing. Measured."""
 COMMON_NAME_MIN = 2
 """Passages that hold a name which the others need not hold: the name of what all documents are about."""
