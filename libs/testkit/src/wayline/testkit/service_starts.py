@@ -26,11 +26,13 @@ OF_MCP = (
 )
 ANTHROPIC = ("anthropic", "wayline.llm.anthropic.adapter")
 OPENAI = ("openai", "wayline.llm.openai.adapter", "wayline.llm.openai_chat.adapter")
+ROUTES = "wayline.testkit.gateway_routes"
 IMPORTED_LATER = {
     "executor": {"ANTHROPIC_": ANTHROPIC, "OPENAI_": OPENAI, "WAYLINE_CHAT_": OPENAI},
+    "gateway": {"": (ROUTES,)},
     "tool_registry": {"": OF_MCP},
 }
-"""What a service imports once it calls a provider of which a variable tells; each process would, for up to 1.7 s."""
+"""What a service imports or makes once it runs, or calls a provider of which a variable tells, for up to 1.7 s."""
 
 
 def start_service(name: str, *, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
@@ -61,6 +63,7 @@ IMPORTS = (
     *(f"wayline.standalone.{name}" for name in ("bus.accounts_file", "launch.ready_text", "servers.nats_config")),
     "wayline.testkit.command_tree",
     *(f"wayline.{name}.app" for name in SERVICES),
+    ROUTES,
     *OF_MCP,
     *("pgvector.asyncpg", "re2", "rich.logging", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto"),
 )

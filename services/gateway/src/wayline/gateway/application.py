@@ -168,7 +168,7 @@ def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastA
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        routes=list(_routes(body_max_bytes, document_max_bytes)),
+        routes=list(routes(body_max_bytes, document_max_bytes)),
         # The names of the functions, and one schema a class: what generated clients are made of.
         generate_unique_id_function=_name_of,
         separate_input_output_schemas=False,
@@ -192,7 +192,7 @@ def _described(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
 
 
 @cache
-def _routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ...]:
+def routes(body_max_bytes: int, document_max_bytes: int) -> tuple[BaseRoute, ...]:
     """Return every route; a process that makes several applications works them out once."""
     router = APIRouter(generate_unique_id_function=_name_of, max_body_size=body_max_bytes)
     for module in MODULES:
