@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 
 import structlog
@@ -10,8 +11,10 @@ import structlog
 def plain() -> None:
     """Write lines to the error stream, tracebacks as Python prints them.
 
-    structlog's own default draws every local variable of every frame, which can stop the event loop for minutes.
+    structlog's own default draws every local variable of every frame, which can stop the event loop for minutes. What
+    other libraries log the MCP library would have drawn in colours, for a fifth of a second each.
     """
+    logging.basicConfig(format="%(asctime)s [%(levelname)s] %(message)s", force=True)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
