@@ -15,11 +15,11 @@ from nats.js.errors import NotFoundError
 
 from wayline.chassis.stream_limits import Limits
 from wayline.chassis.topology import CONSUMERS
-from wayline.embedded import NatsServer, PostgresServer
+from wayline.embedded import PostgresServer
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import clone, clone_with_tables, drop, make_template
 from wayline.testkit.effects_server import EffectsServer
-from wayline.testkit.fixtures import FAST
+from wayline.testkit.fixtures import FAST, ForkedNats
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 from wayline.testkit.nats_cluster import SERVERS, NatsCluster
 from wayline.testkit.network import Network
@@ -117,7 +117,7 @@ async def make_platform(postgres_server: PostgresServer, server_dir: Path) -> As
                 urls, ports = {}, {}
                 directory = (nats_disk or home) / "nats"
                 text = config(directory / "jetstream", seeds, sync_interval=sync)
-                guarded = Guarded(nats := NatsServer(directory, config=text), seeds)
+                guarded = Guarded(nats := ForkedNats(directory, config=text), seeds)
             stack.push_async_callback(nats.kill)
             await nats.start()
             database = await (clone_with_tables(postgres_server) if postgres is None else clone(postgres))

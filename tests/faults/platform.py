@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +20,7 @@ from wayline.chassis.connection.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.chat import TextPart
 from wayline.contracts.errors import Unavailable
-from wayline.contracts.events import ApprovalRequested
+from wayline.contracts.events import ApprovalRequested, ToolCompleted
 from wayline.contracts.jobs import Answer, DecideApproval, EarlierMessage, JobOptions, Signal, SubmitJob, Turn
 from wayline.journal import Job, bulk_read, leader_read, read_record
 from wayline.simulator import Simulator
@@ -41,6 +42,8 @@ ASIDE = (
     "What is remembered of a user",
 )
 """How questions to a helper model begin."""
+REREAD_EVERY_S = 1.0
+"""How often a log is read again although no news of it came: what is republished is lost while NATS is away."""
 EVERY_EFFECT = (ONCE, IDEMPOTENT, RECONCILE, READ)
 
 Reply = dict[str, Any]
@@ -104,6 +107,10 @@ class FaultPlatform(Platform):
     def __init__(self, *parts: Any) -> None:
         super().__init__(*parts)
         self.answered: set[str] = set()
+        self.ended: set[str] = set()
+        self._unchanged_until: dict[str, float] = {}
+        """When a log that was read is read again, where no news of its job comes before."""
+        self._superuser: asyncpg.Connection | None = None
         self.zone_of: dict[int, str] = {}
         """The zone of each process that was started in one."""
         self.acted_at_end: dict[tuple[str, str], int] = {}
@@ -148,8 +155,9 @@ class FaultPlatform(Platform):
 
         async def heard(message: Msg) -> None:
             self.records_seen += 1
+            self._unchanged_until.pop(message.subject.rpartition(".")[2], None)
             for event in read_record(await self.bus.body(message)):
-                if event.type == "tool.completed":
+                if isinstance(event, ToolCompleted):
                     key = f"{TENANT}/{event.job_id}/{event.step}/{event.call}"
                     tool = event.tool.removeprefix("effects__")
                     self.acted_at_end[tool, key] = self.effects.count(tool, key)
@@ -229,15 +237,17 @@ class FaultPlatform(Platform):
             await self.bus.js.add_consumer("RUN", present.evolve(ack_wait=seconds))
 
     async def advance(self, *job_ids: str) -> set[str]:
-        """Answer every question of these jobs, and return those that have ended."""
-        ended = set()
+        """Answer every question of these jobs, and return those that have ended; only a log with news is read."""
         for job_id in job_ids:
+            if job_id in self.ended or time.monotonic() < self._unchanged_until.get(job_id, 0):
+                continue
+            self._unchanged_until[job_id] = time.monotonic() + REREAD_EVERY_S  # before it is read: news may come
             job = await self.job(job_id)
             if job.life.ended:
-                ended.add(job_id)
+                self.ended.add(job_id)
             elif job.life.waiting:
                 await self.answer_all(job)
-        return ended
+        return self.ended.intersection(job_ids)
 
     async def answer_all(self, job: Job) -> None:
         """Say of every call whose outcome is unknown that it took effect; each is said once, and all of them together.
@@ -258,7 +268,7 @@ class FaultPlatform(Platform):
             *(self.decide(job.job_id, asked) for asked in undecided),
         )
 
-    async def decide(self, job_id: str, asked: ApprovalRequested) -> None:
+    async def decide(self, job_id: str, asked: ApprovalRequested) -> None:  # type: ignore[override]
         """Approve the first call of a step, or the second of a program, and deny the others."""
         decision = "approve" if asked.call in ("1", "c2") else "deny"
         body = {"tenant": TENANT, "job_id": job_id, "approval_id": asked.approval_id, "decision": decision}
@@ -281,9 +291,10 @@ class FaultPlatform(Platform):
         return key
 
     async def sql(self, statement: str, *values: Any) -> list[asyncpg.Record]:
-        """Return the rows of a statement, as the superuser."""
-        async with self.superuser() as conn:
-            return await conn.fetch(statement, *values)
+        """Return the rows of a statement, as the superuser, whose connection lasts until Postgres is killed."""
+        if self._superuser is None or self._superuser.is_closed():
+            self._superuser = await self._stack.enter_async_context(self.superuser())
+        return await self._superuser.fetch(statement, *values)
 
     async def until_quiet(self, within: float = 30.0) -> None:
         """Wait until every ticket and submission is acked, every signal heard and every reservation settled."""

@@ -19,8 +19,10 @@ async def unfinished(platform: FaultPlatform) -> list[str]:
     signals = await js.consumer_info("SIGNALS", "router")
     if signals.num_pending or signals.num_ack_pending:
         left.append("signals that the router has not heard")
+    if left:
+        return left
     held = await platform.sql("SELECT job_id FROM router.reservations WHERE state <> 'settled'")
-    return [*left, *(f"reservation of {row['job_id']}" for row in held)]
+    return [f"reservation of {row['job_id']}" for row in held]
 
 
 async def mistraced(platform: FaultPlatform, job_id: str, *, tenant: str = "default") -> list[str]:
