@@ -1,6 +1,6 @@
 """A service on the bus whose tool is counted, and which kills itself at a moment of its first call.
 
-`python doomed_service.py SERVICE FILE MOMENT`: each effect is a line in the file; the bus is that of the environment.
+The environment names the service, the bus, the file with a line for each effect, and the moment.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 from pathlib import Path
 
 from wayline.sdk import Call, Tools
@@ -17,7 +16,7 @@ from wayline.sdk import Call, Tools
 BUSY_MAX_S = 0.1
 """How long the tool takes before and after its effect: a kill from outside falls into any part of it."""
 
-service, file, moment = sys.argv[1:]
+service, file, moment = (os.environ[name] for name in ("SERVICE", "EFFECTS", "DIES_WHEN"))
 tools = Tools(service)
 
 

@@ -6,7 +6,6 @@ import asyncio
 import os
 import random
 import signal
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,9 @@ import pytest_asyncio
 
 from wayline.chassis import Failpoint
 from wayline.contracts.tools import ListTools, ToolList
-from wayline.embedded.process import Child, spawn
+from wayline.embedded.process import Child
 from wayline.testkit import until
+from wayline.testkit.fork_server import fork
 from wayline.testkit.walks import seeds
 
 from .conftest import MakePlatform
@@ -49,14 +49,10 @@ class Services:
 
     def start(self, service: str, moment: str = "never") -> Child:
         """Start one more process of a service."""
-        child = spawn(
-            # -P: beside it is a `platform.py`, which is not that of the standard library.
-            [sys.executable, "-P", str(PROGRAM), service, str(self._file), moment],
-            cwd=self._home,
-            log=self._home / f"{service}.log",
-            death_signal=signal.SIGKILL,
-            env={**os.environ, "WAYLINE_NATS_URL": self._platform.nats.url},
-        )
+        words = {"SERVICE": service, "EFFECTS": str(self._file), "DIES_WHEN": moment}
+        env = {**os.environ, "WAYLINE_NATS_URL": self._platform.nats.url, **words}
+        more = {"cwd": self._home, "log": self._home / f"{service}.log", "env": env}
+        child = fork("runpy:run_path", str(PROGRAM), imports=["wayline.sdk"], **more)
         self.running.append(child)
         return child
 
@@ -176,7 +172,7 @@ async def test_random_kills_of_services_and_registry_repeat_nothing(platform: Fa
             await platform.fleet.stop("tool_registry")
             await platform.fleet.start("tool_registry")
         else:
-            chance.choice(victims).process.kill()  # type: ignore
+            chance.choice(victims).process.send_signal(signal.SIGKILL)
             services.start("shop")
 
         async def goes_on(begun: int = begun) -> bool:
