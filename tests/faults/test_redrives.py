@@ -31,7 +31,7 @@ from .platform import TENANT, FaultPlatform
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 
 JOBS = 3
-BROKEN_AT = 7
+BROKEN_AT = 3
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 PASSAGES = [
     (Failpoint.GATEWAY_REDRIVE_BEFORE, 1),
@@ -72,7 +72,7 @@ class BreakableServer:
 
 
 def clerk(body: dict[str, Any]) -> Say:
-    """Look six times, ship at the seventh step, then answer: in words where that failed, which is no answer."""
+    """Look twice, ship at the third step, then answer: in words where that failed, which is no answer."""
     order, cause = next(message["content"] for message in body["messages"] if message["role"] == "user").split()[:2]
     results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
     if len(results) < BROKEN_AT - 1:
@@ -115,7 +115,7 @@ async def platform(make_platform: MakePlatform, mcp_server: tuple[BreakableServe
 async def failed_jobs(
     platform: FaultPlatform, mcp_server: BreakableServer, name: str, jobs: int
 ) -> tuple[list[str], str]:
-    """Let jobs fail of one cause at their seventh step, then mend it; return their ids and their fingerprint."""
+    """Let jobs fail of one cause when they ship, then mend it; return their ids and their fingerprint."""
     mcp_server.broken = True
     failed = [f"{name}-{number}" for number in range(jobs)]
     for job_id in failed:
@@ -147,7 +147,9 @@ async def check_forks(
     await platform.check(*failed, *forks)
     assert [(await platform.job(fork)).life.status for fork in forks] == ["completed"] * len(failed)
     # The one call of each fork: after the tool worked.
-    assert sorted(call[0] for call in platform.chat.calls[asked:]) == sorted(f"{TENANT}/{fork}/8/m1" for fork in forks)
+    assert sorted(call[0] for call in platform.chat.calls[asked:]) == sorted(
+        f"{TENANT}/{fork}/{BROKEN_AT + 1}/m1" for fork in forks
+    )
     assert sorted(order for order in mcp_server.shipped if order in failed) == sorted(failed)
     assert await platform.dead_letters() == []
 

@@ -36,7 +36,7 @@ WAYS = [
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(make_platform: MakePlatform) -> FaultPlatform:
     platform = await make_platform()
-    platform.fleet.set("router", WAYLINE_ROUTER_SCHEDULES_EVERY_S="0.02")
+    platform.fleet.set("router", WAYLINE_ROUTER_SCHEDULES_EVERY_S="0.1")
     await platform.fleet.ensure("router", "tool_registry")
     await platform.fleet.start("router")
     await platform.fleet.start("executor")
