@@ -75,8 +75,8 @@ async def studio(make_platform: MakePlatform) -> AsyncIterator[Studio]:
     [
         # Its money is held, and the registry was not asked.
         slow(Failpoint.EXECUTOR_TOOL_BEFORE, 1),
-        # The image came, and nobody has written it down.
-        (Failpoint.EXECUTOR_TOOL_AFTER, 1),
+        # The image came, and nobody has written it down. `make test` has it with a search.
+        slow(Failpoint.EXECUTOR_TOOL_AFTER, 1),
         slow(Failpoint.EXECUTOR_INTENT_BEFORE, 2),
         slow(Failpoint.EXECUTOR_INTENT_AFTER, 2),
     ],

@@ -96,8 +96,9 @@ async def test_an_executor_killed_there_pays_for_the_search_once(library: Librar
     [
         slow(Failpoint.REGISTRY_LEDGER_BEFORE, PRICE, True),
         slow(Failpoint.REGISTRY_LEDGER_AFTER, NOTHING, False),
-        # The provider has answered, and nobody has written it down: what it may have cost is held and said.
-        (Failpoint.REGISTRY_EFFECT_AFTER, PRICE, False),
+        # The provider has answered, and nobody has written it down: what it may have cost is held and said. `make test`
+        # has it with an image.
+        slow(Failpoint.REGISTRY_EFFECT_AFTER, PRICE, False),
         slow(Failpoint.REGISTRY_FINISH_AFTER, PRICE, True),
     ],
     ids=str,

@@ -1,4 +1,7 @@
-"""An executor killed at every suspension of a program: the next one goes on, and no call is made twice."""
+"""An executor killed at every suspension of a program: the next one goes on, and no call is made twice.
+
+`make test` has such a kill in `test_executor_failpoints.py`, at a snapshot.
+"""
 
 from __future__ import annotations
 
@@ -91,10 +94,6 @@ async def taken_over(platform: FaultPlatform, name: str) -> list[str]:
     assert (job.life.status, job.model.step) == ("completed", 2)
     own = f"{TENANT}/{name}/1/"
     return [key.removeprefix(own) for tool, key in platform.effects.calls() if tool == "pay_once" and own in key]
-
-
-async def test_a_kill_between_two_calls_repeats_none(platform: FaultPlatform):
-    await killed_at(platform, Failpoint.EXECUTOR_CODE_RESULT_AFTER, 2, name="between")
 
 
 @pytest.mark.slow

@@ -29,15 +29,14 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 QUICK = {
     Failpoint.GATEWAY_SUBMIT_AFTER,
     Failpoint.ROUTER_RECORD_AFTER,
-    Failpoint.ROUTER_TICKET_AFTER,
     Failpoint.ROUTER_WAKE_AFTER,
     Failpoint.ROUTER_EXPIRE_AFTER,
-    Failpoint.REGISTRY_LEDGER_AFTER,
     Failpoint.REGISTRY_EFFECT_AFTER,
     Failpoint.RETRIEVAL_STORE_AFTER,
     Failpoint.TRACING_STORE_AFTER,
 }
-"""What `make test` runs of them."""
+"""What `make test` runs of them. A submission that comes again after its ticket is rule 10, a call that was begun and
+not made is rule 23: both in `rules`."""
 WAKES = {Failpoint.ROUTER_WAKE_BEFORE, Failpoint.ROUTER_WAKE_AFTER}
 TURNS = {Failpoint.ROUTER_TURN_BEFORE, Failpoint.ROUTER_TURN_AFTER}
 EXPIRIES = [Failpoint.ROUTER_EXPIRE_BEFORE, Failpoint.ROUTER_EXPIRE_AFTER]
