@@ -36,7 +36,19 @@ def test_built_in_tools_are_described_before_a_registry_starts():
     assert builtin_tools._described.cache_info().currsize == described > 10
 
 
-def test_http_clients_share_one_store_of_certificates():
-    first, second = (httpx2._config.create_ssl_context() for _ in range(2))
+@pytest.mark.parametrize("reads_variables", [True, False])
+def test_http_clients_share_one_store_of_certificates(reads_variables: bool):
+    first, second = (httpx2._config.create_ssl_context(trust_env=reads_variables) for _ in range(2))
 
     assert first is second
+
+
+def test_gateways_find_their_routes_read():
+    from wayline.gateway.application import routes
+    from wayline.gateway.settings import Settings
+
+    import_module("wayline.testkit.gateway_routes")
+    read, settings = routes.cache_info(), Settings()
+    routes(settings.body_max_bytes, settings.document_max_bytes)
+
+    assert routes.cache_info().misses == read.misses

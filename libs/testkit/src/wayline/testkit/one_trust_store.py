@@ -10,5 +10,6 @@ from functools import cache
 import httpcore2
 
 httpcore2.default_ssl_context = cache(httpcore2.default_ssl_context)
-# As httpx2 asks for it.
-httpcore2.default_ssl_context(_trust_env=True)
+# As clients of httpx2 ask for it, and as those do that read no variables.
+for reads_variables in (True, False):
+    httpcore2.default_ssl_context(_trust_env=reads_variables)

@@ -65,7 +65,14 @@ IMPORTS = (
     *(f"wayline.{name}.app" for name in SERVICES),
     ROUTES,
     *OF_MCP,
-    *("pgvector.asyncpg", "re2", "rich.logging", "uvicorn.lifespan.off", "uvicorn.protocols.websockets.auto"),
+    *(
+        "anyio._backends._asyncio",
+        "pgvector.asyncpg",
+        "re2",
+        "rich.logging",
+        "uvicorn.lifespan.off",
+        "uvicorn.protocols.websockets.auto",
+    ),
 )
 """What `wayline up` imports, and what its registry does once it runs."""
 
