@@ -21,7 +21,7 @@ import pytest
 from wayline.embedded import free_port
 from wayline.embedded.process import Child, children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
-from wayline.testkit import Database, until
+from wayline.testkit import until
 from wayline.testkit.fixtures import run
 from wayline.testkit.processes import EMBEDS, FEW_CONNECTIONS
 from wayline.testkit.service_starts import finish_command, start_command
@@ -146,12 +146,6 @@ def serving_chat(script: Script) -> Iterator[ChatServer]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(START_WITHIN_S)
         loop.close()
-
-
-@pytest.fixture
-def database(empty_database: Database) -> Database:
-    """Leave the tables to the command."""
-    return empty_database
 
 
 @pytest.fixture(scope="module")

@@ -27,9 +27,9 @@ WHERE pronamespace = to_regnamespace($1)
 
 
 @pytest.fixture
-async def other(database: Database) -> AsyncIterator[Database]:
+async def other(empty_database: Database) -> AsyncIterator[Database]:
     """A second database on the server of the first."""
-    made = await clone(database.server)
+    made = await clone(empty_database.server)
     yield made
     await drop(made)
 
@@ -55,29 +55,29 @@ async def functions(database: Database, member: Member, sql: str = DEFINITIONS) 
 
 @pytest.mark.parametrize("member", OWNERS, ids=lambda member: member.name)
 async def test_an_upgraded_database_and_a_fresh_one_have_the_same_functions(
-    database: Database, other: Database, tmp_path: Path, member: Member
+    empty_database: Database, other: Database, tmp_path: Path, member: Member
 ):
     migrations_only = tmp_path / "migrations"
     shutil.copytree(member.migrations(), migrations_only)
-    await apply(database, member, migrations_only)
+    await apply(empty_database, member, migrations_only)
 
-    await apply(database, member, member.migrations())
+    await apply(empty_database, member, member.migrations())
     await apply(other, member, member.migrations())
 
-    assert await functions(database, member) == await functions(other, member)
+    assert await functions(empty_database, member) == await functions(other, member)
 
 
 @pytest.mark.parametrize("member", OWNERS, ids=lambda member: member.name)
-async def test_the_function_files_make_every_function_of_the_schema(database: Database, member: Member):
+async def test_the_function_files_make_every_function_of_the_schema(empty_database: Database, member: Member):
     """So that nobody has to read a function out of the migrations."""
-    await apply(database, member, member.migrations())
-    before = await functions(database, member)
-    conn = await asyncpg.connect(database.dsn)
-    for statement in await functions(database, member, DROP_ALL):
+    await apply(empty_database, member, member.migrations())
+    before = await functions(empty_database, member)
+    conn = await asyncpg.connect(empty_database.dsn)
+    for statement in await functions(empty_database, member, DROP_ALL):
         await conn.execute(statement)
     await conn.execute(f"DELETE FROM {member.schema}.applied_migrations WHERE version LIKE '{FUNCTIONS}/%'")
     await conn.close()
 
-    await apply(database, member, member.migrations())
+    await apply(empty_database, member, member.migrations())
 
-    assert await functions(database, member) == before
+    assert await functions(empty_database, member) == before
