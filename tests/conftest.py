@@ -24,6 +24,7 @@ os.environ.setdefault("GOMAXPROCS", "1")
 os.environ.setdefault("GOGC", "400")
 
 pytest_plugins = [
+    "wayline.testkit.made_once",
     "wayline.testkit.fixtures",
     "wayline.testkit.processes_left",
     "wayline.testkit.longest_first",

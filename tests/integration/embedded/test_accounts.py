@@ -10,6 +10,7 @@ import pytest
 
 from wayline.embedded import PostgresServer, ProgramsUnreadable, Unreachable, binaries, postgres, program_copy
 from wayline.embedded.program_copy import Programs
+from wayline.testkit.fixtures import copied_postgres
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root has to become somebody else")
 
@@ -21,22 +22,34 @@ def closed_dir():
         yield Path(directory)
 
 
-def install(site: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
-    """Have Postgres found below another directory of packages."""
+def install(site: Path) -> None:
+    """Copy Postgres into another directory of packages."""
     installed = binaries.postgres_programs()
     for part in installed.parts:
         (site / part).parent.mkdir(parents=True, exist_ok=True)
         copy = shutil.copytree if (installed.root / part).is_dir() else shutil.copy
         copy(installed.root / part, site / part)
+
+
+def use(site: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+    """Have Postgres found below another directory of packages."""
     bin_dir = next(site.glob("*/*/bin"))
     monkeypatch.setattr(binaries, "postgres_bin", lambda: bin_dir)
     return binaries.postgres_programs()
 
 
+@pytest.fixture(scope="module")
+def closed_site():
+    """Packages, Postgres among them, where only root can read them."""
+    with tempfile.TemporaryDirectory(prefix="wayline-closed-") as directory:
+        install(Path(directory))
+        yield Path(directory)
+
+
 @pytest.fixture
-def closed_programs(closed_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
+def closed_programs(closed_site: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
     """The programs installed where only root can read them."""
-    return install(closed_dir / "site-packages", monkeypatch)
+    return use(closed_site, monkeypatch)
 
 
 @pytest.fixture
@@ -104,9 +117,11 @@ async def test_data_in_a_closed_directory_needs_no_right_of_root(closed_dir: Pat
     assert kept == 1
 
 
-async def test_data_from_an_open_directory_is_readable_in_a_closed_one(closed_dir: Path, open_dir: Path):
+async def test_data_from_an_open_directory_is_readable_in_a_closed_one(
+    empty_cluster: Path, closed_dir: Path, open_dir: Path
+):
     opened = open_dir / "opened"
-    async with PostgresServer(opened) as server:
+    async with copied_postgres(empty_cluster, opened) as server:
         await ask(server, "CREATE TABLE kept AS SELECT 1 AS n")
     moved = Path(shutil.move(opened, closed_dir / "moved"))
 
@@ -114,19 +129,23 @@ async def test_data_from_an_open_directory_is_readable_in_a_closed_one(closed_di
         assert await ask(server, "SELECT n FROM kept") == 1
 
 
-async def test_a_temporary_directory_closed_to_others_is_no_obstacle(closed_dir: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_a_temporary_directory_closed_to_others_is_no_obstacle(
+    empty_cluster: Path, closed_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
+    server = copied_postgres(empty_cluster, closed_dir / ("long" * 30) / "postgres")
     monkeypatch.setattr(tempfile, "tempdir", str(closed_dir))
 
-    async with PostgresServer(closed_dir / ("long" * 30) / "postgres") as server:
+    async with server:
         assert await ask(server, "SELECT 1") == 1
 
 
 async def test_programs_in_a_closed_directory_run_from_a_copy_made_once(
-    closed_programs: Programs, place: Path, closed_dir: Path
+    closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
 ):
+    two = copied_postgres(empty_cluster, closed_dir / "two")
     umask = os.umask(0o077)
     try:
-        async with PostgresServer(closed_dir / "one") as one, PostgresServer(closed_dir / "two") as two:
+        async with PostgresServer(closed_dir / "one") as one, two:
             extension = await ask(one, "SELECT count(*) FROM pg_available_extensions WHERE name = 'vector'")
             programs = {program_of(one), program_of(two)}
     finally:
@@ -138,17 +157,20 @@ async def test_programs_in_a_closed_directory_run_from_a_copy_made_once(
 
 
 async def test_readable_programs_run_where_they_are_installed(
-    place: Path, open_dir: Path, monkeypatch: pytest.MonkeyPatch
+    place: Path, open_dir: Path, empty_cluster: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    installed = install(open_dir / "site-packages", monkeypatch)
+    install(open_dir / "site-packages")
+    installed = use(open_dir / "site-packages", monkeypatch)
     open_to_all(open_dir)
 
-    async with PostgresServer(open_dir / "in-place") as server:
+    async with copied_postgres(empty_cluster, open_dir / "in-place") as server:
         assert program_of(server) == installed.root / installed.parts[0]
     assert copies_in(place) == set()
 
 
-async def test_a_new_copy_removes_what_no_server_uses(closed_programs: Programs, place: Path, closed_dir: Path):
+async def test_a_new_copy_removes_what_no_server_uses(
+    closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
+):
     old, begun, used = (
         place / f"postgres-{name}" for name in ("17-0.1-aaaaaaaa", "18-0.6-bbbbbbbb.new", "17-0.2-cccccccc")
     )
@@ -158,15 +180,17 @@ async def test_a_new_copy_removes_what_no_server_uses(closed_programs: Programs,
     (used / "lock").touch()
     in_use = program_copy._share(used, closed_programs)
 
-    async with PostgresServer(closed_dir / "data"):
+    async with copied_postgres(empty_cluster, closed_dir / "data"):
         pass
     in_use.release()
 
     assert copies_in(place) == {used.name, closed_programs.copy_name()}
 
 
-async def test_a_damaged_copy_is_made_again(closed_programs: Programs, place: Path, closed_dir: Path):
-    async with PostgresServer(closed_dir / "data") as server:
+async def test_a_damaged_copy_is_made_again(
+    closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
+):
+    async with copied_postgres(empty_cluster, closed_dir / "data") as server:
         program = program_of(server)
         whole = program.stat().st_size
     with program.open("r+b") as file:
@@ -178,22 +202,24 @@ async def test_a_damaged_copy_is_made_again(closed_programs: Programs, place: Pa
 
 
 async def test_a_directory_owned_by_another_user_is_passed_over(
-    closed_programs: Programs, place: Path, closed_dir: Path, monkeypatch: pytest.MonkeyPatch
+    closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path, monkeypatch: pytest.MonkeyPatch
 ):
     foreign = place.with_name("foreign")
     foreign.mkdir()
     os.chown(foreign, 65534, 65534)
     monkeypatch.setattr(program_copy, "PLACES", (foreign, place))
 
-    async with PostgresServer(closed_dir / "data"):
+    async with copied_postgres(empty_cluster, closed_dir / "data"):
         assert copies_in(place) == {closed_programs.copy_name()}
     assert copies_in(foreign) == set()
 
 
-async def test_a_failed_program_copy_is_reported_with_advice(closed_programs: Programs, place: Path, closed_dir: Path):
+async def test_a_failed_program_copy_is_reported_with_advice(
+    closed_programs: Programs, place: Path, closed_site: Path, closed_dir: Path
+):
     with (
         place.open("w"),
-        pytest.raises(ProgramsUnreadable, match=rf"cannot read its programs in {closed_dir}.*WAYLINE_POSTGRES_DSN"),
+        pytest.raises(ProgramsUnreadable, match=rf"cannot read its programs in {closed_site}.*WAYLINE_POSTGRES_DSN"),
     ):
         await PostgresServer(closed_dir / "data").start()
 

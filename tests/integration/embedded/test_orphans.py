@@ -12,6 +12,7 @@ import pytest
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.embedded.process import is_alive
 from wayline.testkit import until
+from wayline.testkit.fixtures import copied_postgres
 
 PARENT = """
 import asyncio, sys
@@ -29,7 +30,8 @@ asyncio.run(main())
 """
 
 
-def start_parent(home: Path) -> tuple[subprocess.Popen[str], list[int]]:
+def start_parent(home: Path, empty_cluster: Path) -> tuple[subprocess.Popen[str], list[int]]:
+    copied_postgres(empty_cluster, home / "postgres")
     parent = subprocess.Popen([sys.executable, "-c", PARENT, home], stdout=subprocess.PIPE, text=True)
     assert parent.stdout
     with parent.stdout:
@@ -38,8 +40,8 @@ def start_parent(home: Path) -> tuple[subprocess.Popen[str], list[int]]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent died")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-async def test_no_server_outlives_a_killed_parent(server_dir: Path, how: signal.Signals):
-    parent, servers = start_parent(server_dir / f"orphans-{how.name}")
+async def test_no_server_outlives_a_killed_parent(server_dir: Path, empty_cluster: Path, how: signal.Signals):
+    parent, servers = start_parent(server_dir / f"orphans-{how.name}", empty_cluster)
 
     os.kill(parent.pid, how)
     parent.wait()
@@ -48,9 +50,9 @@ async def test_no_server_outlives_a_killed_parent(server_dir: Path, how: signal.
     await until(lambda: not any(map(is_alive, servers)), why="both servers are gone after their parent")
 
 
-async def test_a_killed_parent_is_succeeded_at_once_on_the_same_data(server_dir: Path):
+async def test_a_killed_parent_is_succeeded_at_once_on_the_same_data(server_dir: Path, empty_cluster: Path):
     home = server_dir / "succeeded"
-    parent, _ = start_parent(home)
+    parent, _ = start_parent(home, empty_cluster)
     parent.kill()
     parent.wait()
 

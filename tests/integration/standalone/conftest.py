@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from wayline.embedded import free_port
@@ -23,6 +24,7 @@ from wayline.embedded.process import Child, children_of, is_alive
 from wayline.simulator.chat_server import ChatServer, Script
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
+from wayline.testkit.made_once import copy_made, make_once
 from wayline.testkit.processes import EMBEDS, FEW_CONNECTIONS
 from wayline.testkit.service_starts import finish_command, start_command
 
@@ -75,6 +77,11 @@ class Installed:
         done = self.wayline(*words, "--json")
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout)
+
+    def get(self, path: str) -> Any:
+        """Ask the gateway as a test that waits does: a command for each question would compute all the while."""
+        url = f"http://127.0.0.1:{self.http_port}{path}"
+        return httpx2.get(url, timeout=START_WITHIN_S, trust_env=False).raise_for_status().json()
 
     def spawn(self, *words: str, **more: str) -> subprocess.Popen[bytes]:
         """Start a command that stays."""
@@ -163,13 +170,15 @@ def wayline(server_dir: Path) -> Iterator[Installed]:
 @pytest.fixture(scope="session")
 def prepared(server_dir: Path) -> Path:
     """The data of an installation whose servers have run once: its tables and streams are there, and nothing else."""
-    home = server_dir / f"prepared-{secrets.token_hex(3)}"
-    home.mkdir()
+    return make_once("prepared", prepare, own=server_dir) / "data"
+
+
+def prepare(home: Path) -> None:
+    """Start the servers of an installation for the first time, and end them."""
     installed = Installed(home / "data")
     installed.start("--servers-only")
     assert installed.stop() == 0
     (installed.data / "postgres" / "port").unlink()
-    return installed.data
 
 
 @contextmanager
@@ -184,11 +193,6 @@ def empty_place(server_dir: Path, name: str) -> Iterator[Installed]:
         installed.abandon()
 
 
-def copy_data(prepared: Path, installed: Installed) -> None:
-    # With the owner of the database's files.
-    subprocess.run(["cp", "-a", prepared, installed.data], check=True)
-
-
 @pytest.fixture
 def empty(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installed]:
     """An empty place; what the test starts there is gone after it."""
@@ -199,7 +203,7 @@ def empty(server_dir: Path, request: pytest.FixtureRequest) -> Iterator[Installe
 @pytest.fixture
 def fresh(empty: Installed, prepared: Path) -> Installed:
     """An installation of the test's own, in which no service has run yet."""
-    copy_data(prepared, empty)
+    copy_made(prepared, empty.data)
     return empty
 
 
@@ -207,5 +211,5 @@ def fresh(empty: Installed, prepared: Path) -> Installed:
 def shared(server_dir: Path, prepared: Path) -> Iterator[Installed]:
     """An installation of all tests of a file, in which no service has run yet: the file's own fixture starts it."""
     with empty_place(server_dir, "shared") as installed:
-        copy_data(prepared, installed)
+        copy_made(prepared, installed.data)
         yield installed

@@ -62,16 +62,21 @@ async def clone(server: PostgresServer) -> Database:
     return Database(name, server)
 
 
+async def make_tables(server: PostgresServer) -> None:
+    """Make the database with the tables of every service."""
+    await run_sql(server.dsn(), _cloning(WITH_TABLES, TEMPLATE))
+    for service in SCHEMAS:
+        await migrate_service(Database(WITH_TABLES, server), service)
+    # What tracing makes at its start, for 100 ms; the connection leaves a file with what the next ones read.
+    await run_sql(Database(WITH_TABLES, server).dsn, f"SELECT tracing.keep_spans({SPANS_DAYS})")
+
+
 async def clone_with_tables(server: PostgresServer) -> Database:
-    """Clone a new database with the tables of every service, which are made once for a server."""
+    """Clone a new database with the tables of every service."""
     name = f"t_{secrets.token_hex(6)}"
     async with _connected(server.dsn()) as conn:
         if not await conn.fetchval("SELECT count(*) FROM pg_database WHERE datname = $1", WITH_TABLES):
-            await conn.execute(_cloning(WITH_TABLES, TEMPLATE))
-            for service in SCHEMAS:
-                await migrate_service(Database(WITH_TABLES, server), service)
-            # What tracing makes at its start, for 100 ms; the connection leaves a file with what the next ones read.
-            await run_sql(Database(WITH_TABLES, server).dsn, f"SELECT tracing.keep_spans({SPANS_DAYS})")
+            await make_tables(server)
         await conn.execute(_cloning(name, WITH_TABLES))
         # Roles belong to the server: another test may have given them other passwords.
         await conn.execute(

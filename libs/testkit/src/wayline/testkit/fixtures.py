@@ -16,11 +16,12 @@ from wayline.chassis.stream_limits import Limits
 from wayline.embedded import NatsServer, PostgresServer, minimal_config
 from wayline.embedded.datadir import DataDirLock
 from wayline.embedded.process import Child
-from wayline.testkit.databases import Database, clone, clone_with_tables, drop, make_template, run_sql
+from wayline.testkit.databases import Database, clone, clone_with_tables, drop, make_tables, make_template, run_sql
 from wayline.testkit.fork_server import fork_program
 from wayline.testkit.fresh_streams import make_streams
 from wayline.testkit.guarded import Guarded, config, identity_seeds
 from wayline.testkit.lent_servers import LentServers
+from wayline.testkit.made_once import copy_made, make_once
 from wayline.testkit.platform import QUICK, Platform
 from wayline.testkit.server_directory import server_directory
 
@@ -52,15 +53,42 @@ def server_dir() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def postgres_server(server_dir: Path) -> Iterator[PostgresServer]:
     """Run one Postgres with pgvector for the whole session: do not stop it."""
-    server = PostgresServer(server_dir / "postgres", settings=FAST)
+    server = copied_postgres(make_once("templates", make_templates, own=server_dir), server_dir / "postgres")
     run(server.start())
     try:
-        # The superuser's is from before the setting.
-        run(run_sql(server.dsn(), f"ALTER ROLE postgres PASSWORD '{server.password}'"))
-        run(make_template(server))
         yield server
     finally:
         run(server.stop())
+
+
+def make_templates(place: Path) -> None:
+    """Make the data of a Postgres that has the databases from which those of tests are cloned."""
+    server = PostgresServer(place / "postgres", settings=FAST)
+    run(server.start())
+    # The superuser's is from before the setting.
+    run(run_sql(server.dsn(), f"ALTER ROLE postgres PASSWORD '{server.password}'"))
+    run(make_template(server))
+    run(make_tables(server))
+    run(server.stop())
+
+
+@pytest.fixture(scope="session")
+def empty_cluster(server_dir: Path) -> Path:
+    """Make the data of a Postgres in which nothing was done: to copy it costs a tenth of making it."""
+    return make_once("empty_cluster", _make_cluster, own=server_dir)
+
+
+def _make_cluster(place: Path) -> None:
+    server = PostgresServer(place / "postgres", settings=FAST)
+    run(server.start())
+    run(server.stop())
+
+
+def copied_postgres(made: Path, to: Path, *, port: int | None = None) -> PostgresServer:
+    """Return a server on a copy of such data."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    copy_made(made / "postgres", to)
+    return PostgresServer(to, port=port, settings=FAST)
 
 
 @pytest.fixture
@@ -185,13 +213,13 @@ async def module_platform(module_servers: tuple[Guarded, Database]) -> AsyncIter
 
 
 @pytest.fixture
-async def postgres_factory(server_dir: Path) -> AsyncIterator[PostgresFactory]:
+async def postgres_factory(server_dir: Path, empty_cluster: Path) -> AsyncIterator[PostgresFactory]:
     """Start Postgres servers that the test may kill, pause and restart; they are gone after it."""
     started: list[PostgresServer] = []
     home = server_dir / secrets.token_hex(4)
 
     async def start(*, port: int | None = None) -> PostgresServer:
-        server = PostgresServer(home / f"postgres-{len(started)}", port=port, settings=FAST)
+        server = copied_postgres(empty_cluster, home / f"postgres-{len(started)}", port=port)
         started.append(server)
         return await server.start()
 
