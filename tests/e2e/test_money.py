@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,9 +16,11 @@ import httpx2
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from wayline.embedded.process import Child
 from wayline.standalone.terminal.money_views import usd
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
+from wayline.testkit.service_starts import start_command
 
 from ..integration.dashboards.questions import Question, Window, expand_sql, questions, samples_of
 from ..integration.standalone.conftest import Installed
@@ -71,7 +71,9 @@ class ServerAccess:
     """`wayline up`, the providers it calls, and who asks it."""
 
     installed: Installed
-    simulate: subprocess.Popen[str]
+    simulate: Child
+    printed: Path
+    """What the providers print."""
     began: datetime
 
     @property
@@ -86,9 +88,8 @@ class ServerAccess:
 
     def bill(self) -> Decimal:
         """End the providers; the last thing they say is what it would have cost."""
-        self.simulate.send_signal(signal.SIGINT)
-        _, told = self.simulate.communicate(timeout=30)
-        return Decimal(told.rpartition("$")[2].strip())
+        assert run(self.simulate.end(signal.SIGINT, within_s=30))
+        return Decimal(self.printed.read_text().rpartition("$")[2].strip())
 
     def table(self, title: str) -> list[dict[str, Any]]:
         """What a panel of the Cost dashboard gets from Postgres, as Grafana's role."""
@@ -120,23 +121,18 @@ async def _rows(dsn: str, sql: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def access(server_dir: Path) -> Iterator[ServerAccess]:
-    home = server_dir / "money"
-    home.mkdir()
-    command = [sys.executable, "-m", "wayline.standalone", "simulate", "--port", "0", "--json"]
-    simulate = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    installed = Installed(home / "data")
+def access(fresh: Installed) -> Iterator[ServerAccess]:
+    home = fresh.data.parent
+    printed = home / "simulate.out"
+    simulate = start_command("simulate", "--port", "0", "--json", cwd=home, log=printed, env=fresh.env)
     try:
-        assert simulate.stdout is not None
-        variables = json.loads(simulate.stdout.readline())["environment"]
-        installed.more = {**variables, "WAYLINE_TRACING_GAUGES_EVERY_S": "0.1"}
-        installed.start()
-        yield ServerAccess(installed, simulate, datetime.now(UTC))
+        run(until(lambda: printed.read_text().endswith("\n"), within=TOLD_WITHIN_S, why="the providers answer"))
+        variables = json.loads(printed.read_text())["environment"]
+        fresh.more = {**variables, "WAYLINE_TRACING_GAUGES_EVERY_S": "1"}
+        fresh.start()
+        yield ServerAccess(fresh, simulate, printed, datetime.now(UTC))
     finally:
-        installed.abandon()
-        if simulate.poll() is None:
-            simulate.kill()
-        simulate.communicate(timeout=10)
+        run(simulate.kill())
 
 
 def prepare(access: ServerAccess) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
-import signal
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,8 +17,8 @@ import pytest
 from nats.aio.client import Client
 from nats.errors import Error as NatsError
 
-from wayline.embedded.process import spawn
 from wayline.testkit import until
+from wayline.testkit.fork_server import fork
 
 from ..integration.standalone.conftest import Installed
 
@@ -63,15 +60,9 @@ class Tenant:
 
 
 @pytest.fixture(scope="module")
-def installed(server_dir: Path) -> Iterator[Installed]:
-    home = server_dir / f"tenants-{secrets.token_hex(3)}"
-    home.mkdir()
-    installed = Installed(home / "data")
-    try:
-        installed.start()
-        yield installed
-    finally:
-        installed.abandon()
+def installed(shared: Installed) -> Installed:
+    shared.start()
+    return shared
 
 
 def create_tenant(installed: Installed, name: str) -> Tenant:
@@ -139,7 +130,8 @@ async def test_a_services_credential_offers_its_tools_to_its_tenant_alone(
         "ORDER_DESK_REFUNDS": str(tmp_path / "refunds.txt"),
     }
     log = tmp_path / "orders.log"
-    desk = spawn([sys.executable, str(ORDER_DESK)], cwd=tmp_path, log=log, death_signal=signal.SIGKILL, env=environment)
+    program = ("runpy:run_path", str(ORDER_DESK), None, "__main__")
+    desk = fork(*program, imports=["wayline.sdk"], cwd=tmp_path, log=log, env=environment)
     try:
 
         async def tools_of(tenant: Tenant) -> set[str]:

@@ -69,7 +69,7 @@ def job(installed: Installed, job_id: str) -> dict[str, Any]:
     found: list[dict[str, Any]] = []
 
     async def ended() -> bool:
-        found[:] = [json.loads(installed.wayline("jobs", "show", job_id, "--json").stdout)]
+        found[:] = [installed.get(f"/v1/jobs/{job_id}")]
         return found[0]["status"] in ("completed", "failed")
 
     run(until(ended, within=60, why=f"{job_id} has ended"))
@@ -83,13 +83,12 @@ def test_calls_are_listed_approved_with_other_arguments_and_denied(wayline: Inst
     nothing = wayline.wayline("approvals")
     submit(wayline, "j1")
     submit(wayline, "j2")
-    waits: dict[str, dict[str, Any]] = {}
 
-    async def both_wait() -> bool:
-        waits.update({one["job_id"]: one for one in wayline.run_json("approvals")["approvals"]})
-        return set(waits) == {"j1", "j2"}
+    def both_wait() -> bool:
+        return {one["job_id"] for one in wayline.get("/v1/approvals")["approvals"]} == {"j1", "j2"}
 
     run(until(both_wait, within=60, why="both jobs wait for an approval"))
+    waits = {one["job_id"]: one for one in wayline.run_json("approvals")["approvals"]}
     drawn = wayline.wayline("approvals").stdout
     unreadable = wayline.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", "{")
     wrong = wayline.wayline("jobs", "approve", "j1", waits["j1"]["id"], "--arguments", '{"expression": 4}')
@@ -123,11 +122,9 @@ def test_an_outcome_that_nobody_knows_is_answered_once_by_its_command(wayline: I
     submit(wayline, "paid", agent="payer")
     run(until(lambda: effects.has_begun("pay_once"), within=60, why="the tool is called"))
     effects.kill()
-    waiting: dict[str, Any] = {}
 
-    async def waits() -> bool:
-        waiting.update(wayline.run_json("jobs", "show", "paid"))
-        return waiting["status"] == "parked"
+    def waits() -> bool:
+        return wayline.get("/v1/jobs/paid")["status"] == "parked"
 
     run(until(waits, within=60, why="the job waits for the outcome"))
     drawn = wayline.wayline("jobs", "show", "paid").stdout
@@ -147,11 +144,19 @@ def test_an_outcome_that_nobody_knows_is_answered_once_by_its_command(wayline: I
 
 
 def submit_dear(installed: Installed, **options: str) -> dict[str, Any]:
-    """Submit a job that may spend less than one call of its model costs."""
+    """Submit a job that may spend less than one call of its model costs; return it once it stands still."""
     asked = {"model": "chat/dear", "budget_usd": TOO_LITTLE, **options}
     body = {"agent": "assistant", "input": "hello", "options": asked}
-    url = f"http://127.0.0.1:{installed.http_port}/v1/jobs?wait=20"
-    return httpx2.post(url, json=body, timeout=30).raise_for_status().json()
+    url = f"http://127.0.0.1:{installed.http_port}/v1/jobs"
+    job_id = httpx2.post(url, json=body, timeout=30).raise_for_status().json()["job_id"]
+    found: list[dict[str, Any]] = []
+
+    async def stands_still() -> bool:
+        found[:] = [installed.get(f"/v1/jobs/{job_id}")]
+        return found[0]["status"] in ("parked", "completed", "failed")
+
+    run(until(stands_still, within=60, why=f"{job_id} is parked or has ended"))
+    return found[0]
 
 
 def follow(installed: Installed, job_id: str) -> list[str]:

@@ -100,9 +100,8 @@ def test_a_schedule_is_created_shown_run_and_deleted(wayline: Installed):
     wrong = wayline.wayline("schedules", "create", "evening", "Done?", "--cron", "61 7 * * *")
     accepted = wayline.run_json("schedules", "run", "morning")
 
-    async def ended() -> bool:
-        [last] = wayline.run_json("schedules", "show", "morning")["firings"]
-        return last["status"] == "completed"
+    def ended() -> bool:
+        return [one["status"] for one in wayline.get("/v1/schedules/morning")["firings"]] == ["completed"]
 
     run(until(ended, within=30, why="its job has ended"))
     drawn = wayline.wayline("schedules", "show", "morning").stdout

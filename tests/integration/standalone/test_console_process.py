@@ -17,14 +17,6 @@ from wayline.standalone.setup.installation import Installation
 from wayline.testkit import until
 
 
-async def answers(url: str) -> bool:
-    async with httpx2.AsyncClient(base_url=url, trust_env=False) as http:
-        try:
-            return (await http.get("/health/live")).status_code == 200
-        except httpx2.TransportError:
-            return False
-
-
 def environment_of(pid: int) -> str:
     return Path(f"/proc/{pid}/environ").read_text()
 
@@ -36,21 +28,22 @@ async def test_the_console_comes_again_and_is_told_no_secret(tmp_path: Path, mon
     before = set(children_of(os.getpid()))
     console = Console(installation, host="127.0.0.1", port=free_port(), gateway_url=f"http://127.0.0.1:{free_port()}")
 
-    async def pid() -> int | None:
-        [*found] = set(children_of(os.getpid())) - before
-        return found[0] if found and await answers(console.url) else None
+    async def answers() -> bool:
+        try:
+            return (await http.get("/health/live")).status_code == 200
+        except httpx2.TransportError:
+            return False
 
     async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(httpx2.AsyncClient(base_url=console.url, trust_env=False))
         await console.start(stack)
-        first = await until(pid, why="the console answers")
+        await until(answers, why="the console answers")
+        [first] = set(children_of(os.getpid())) - before
         told = environment_of(first)
         os.kill(first, signal.SIGKILL)
-
-        async def another() -> int | None:
-            found = await pid()
-            return found if found != first else None
-
-        second = await until(another, why="it is started again")
+        await until(lambda: not is_alive(first), why="it is gone")
+        await until(answers, why="it is started again")
+        [second] = set(children_of(os.getpid())) - before
 
     assert "sk-secret" not in told and "WAYLINE_CONSOLE_COOKIE_KEY=" in told
     assert not is_alive(second)

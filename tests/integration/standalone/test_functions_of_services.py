@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import asyncpg
@@ -13,7 +12,6 @@ from wayline.standalone.services import MEMBERS, Member
 from wayline.store import migrate
 from wayline.store.migration_files import FUNCTIONS
 from wayline.testkit import Database
-from wayline.testkit.databases import clone, drop
 
 OWNERS = [member for member in MEMBERS if member.schema]
 DEFINITIONS = """
@@ -24,14 +22,6 @@ DROP_ALL = """
 SELECT format('DROP FUNCTION IF EXISTS %s CASCADE;', pg_proc.oid::regprocedure) AS statement FROM pg_proc
 WHERE pronamespace = to_regnamespace($1)
 """
-
-
-@pytest.fixture
-async def other(empty_database: Database) -> AsyncIterator[Database]:
-    """A second database on the server of the first."""
-    made = await clone(empty_database.server)
-    yield made
-    await drop(made)
 
 
 async def apply(database: Database, member: Member, directory: Path) -> list[str]:
@@ -55,29 +45,27 @@ async def functions(database: Database, member: Member, sql: str = DEFINITIONS) 
 
 @pytest.mark.parametrize("member", OWNERS, ids=lambda member: member.name)
 async def test_an_upgraded_database_and_a_fresh_one_have_the_same_functions(
-    empty_database: Database, other: Database, tmp_path: Path, member: Member
+    empty_database: Database, database: Database, tmp_path: Path, member: Member
 ):
     migrations_only = tmp_path / "migrations"
     shutil.copytree(member.migrations(), migrations_only)
     await apply(empty_database, member, migrations_only)
 
     await apply(empty_database, member, member.migrations())
-    await apply(other, member, member.migrations())
 
-    assert await functions(empty_database, member) == await functions(other, member)
+    assert await functions(empty_database, member) == await functions(database, member)
 
 
 @pytest.mark.parametrize("member", OWNERS, ids=lambda member: member.name)
-async def test_the_function_files_make_every_function_of_the_schema(empty_database: Database, member: Member):
+async def test_the_function_files_make_every_function_of_the_schema(database: Database, member: Member):
     """So that nobody has to read a function out of the migrations."""
-    await apply(empty_database, member, member.migrations())
-    before = await functions(empty_database, member)
-    conn = await asyncpg.connect(empty_database.dsn)
-    for statement in await functions(empty_database, member, DROP_ALL):
+    before = await functions(database, member)
+    conn = await asyncpg.connect(database.dsn)
+    for statement in await functions(database, member, DROP_ALL):
         await conn.execute(statement)
     await conn.execute(f"DELETE FROM {member.schema}.applied_migrations WHERE version LIKE '{FUNCTIONS}/%'")
     await conn.close()
 
-    await apply(empty_database, member, member.migrations())
+    await apply(database, member, member.migrations())
 
-    assert await functions(empty_database, member) == before
+    assert await functions(database, member) == before

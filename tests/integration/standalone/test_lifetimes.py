@@ -28,28 +28,28 @@ def servers(shared: Installed) -> Installed:
     return shared
 
 
-def test_jobs_are_kept_across_an_orderly_end_and_a_kill(empty: Installed):
+def test_jobs_are_kept_across_an_orderly_end_and_a_kill(fresh: Installed):
     # As its users start it, a new Python.
-    empty.is_up_forked = False
-    empty.start()
-    job = empty.run_json("run", "What is a job?")["job_id"]
+    fresh.is_up_forked = False
+    fresh.start()
+    job = fresh.run_json("run", "What is a job?")["job_id"]
 
     # In order: nothing is left of it, and it says so with 0.
-    assert empty.stop(signal.SIGTERM) == 0
-    assert not (empty.data / "up.json").exists()
+    assert fresh.stop(signal.SIGTERM) == 0
+    assert not (fresh.data / "up.json").exists()
 
     # What a new Python imports was seen once.
-    empty.is_up_forked = True
-    empty.start()
-    assert empty.run_json("jobs", "show", job)["status"] == "completed"
+    fresh.is_up_forked = True
+    fresh.start()
+    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
 
     # By force: the servers end with it all the same.
-    empty.stop(signal.SIGKILL)
+    fresh.stop(signal.SIGKILL)
 
-    empty.start()
-    assert empty.run_json("jobs", "show", job)["status"] == "completed"
-    assert empty.run_json("doctor")["healthy"]
-    assert empty.stop(signal.SIGINT) == 0
+    fresh.start()
+    assert fresh.run_json("jobs", "show", job)["status"] == "completed"
+    assert fresh.run_json("doctor")["healthy"]
+    assert fresh.stop(signal.SIGINT) == 0
 
 
 def test_a_signal_during_the_start_leaves_nothing(empty: Installed):
@@ -184,10 +184,10 @@ async def test_servers_of_ones_own_are_used(empty: Installed, nats_factory: Nats
 
 
 @pytest.mark.parametrize("variable", ["WAYLINE_NATS_URL", "WAYLINE_POSTGRES_DSN"])
-def test_an_unreachable_own_server_is_reported_in_one_line(empty: Installed, variable: str):
+def test_an_unreachable_own_server_is_reported_in_one_line(fresh: Installed, variable: str):
     nowhere = {"WAYLINE_NATS_URL": "nats://127.0.0.1:9", "WAYLINE_POSTGRES_DSN": "postgresql://a:b@127.0.0.1:9/c"}
 
-    done = empty.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
+    done = fresh.wayline("up", "--servers-only", **{variable: nowhere[variable]}, WAYLINE_CONNECT_WAIT_S="0.2")
 
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert variable in done.stderr and "a:b" not in done.stderr
@@ -226,14 +226,14 @@ def _is_nats(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("variable", "value"), [("WAYLINE_HTTP_HOST", "0.0.0.0"), ("WAYLINE_EXECUTOR_INTERACTIVE_SLOTS", "many")]
 )
-def test_a_setting_that_one_service_cannot_use_is_one_line(empty: Installed, variable: str, value: str):
-    empty.more[variable] = value
-    empty.begin()
-    process = empty.process
+def test_a_setting_that_one_service_cannot_use_is_one_line(fresh: Installed, variable: str, value: str):
+    fresh.more[variable] = value
+    fresh.begin()
+    process = fresh.process
     assert process is not None
     assert run(process.wait(within_s=START_WITHIN_S))
 
     assert process.process.returncode == 2
-    output = empty.output.read_text()
+    output = fresh.output.read_text()
     assert "Traceback" not in output
     assert output.splitlines()[-1].startswith(f"wayline: {variable}: ")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from wayline.testkit import until
 from wayline.testkit.fixtures import run
 from wayline.testkit.mcp_servers import serving
+from wayline.testkit.service_starts import start_command
 
 from ..tool_registry.oauth_server import Protected
 from .conftest import Installed
@@ -74,7 +75,7 @@ async def log_in_and_out(installed: Installed) -> None:
         gone = await command("mcp", "logout", "--user", "bob")
 
         async def connected() -> bool:
-            servers = (await run_json("mcp", "list"))["servers"]
+            servers = (await asyncio.to_thread(installed.get, "/v1/mcp/servers"))["servers"]
             return {server["name"]: server["state"] for server in servers}["shop"] == "connected"
 
         await until(connected, within=30, why="the tenant's login stays")
@@ -90,36 +91,27 @@ async def log_in_and_out(installed: Installed) -> None:
     assert len(bank.revoked) == 2
 
 
-async def open_page(installed: Installed, bank: Protected, process: subprocess.Popen[bytes]) -> None:
+async def open_page(installed: Installed, bank: Protected, printed: Path) -> None:
     """Do in a browser what the running command asks for."""
-    assert process.stdout is not None
-    url = ""
-    while not url.startswith("http"):
-        line = await asyncio.wait_for(asyncio.to_thread(process.stdout.readline), CONSENT_WITHIN_S)
-        assert line, "the command ended without an address"
-        url = line.decode().strip()
+
+    def addresses() -> list[str]:
+        return [line for line in printed.read_text().splitlines(keepends=True) if re.match(r"http.*\n", line)]
+
+    [url] = map(str.strip, await until(addresses, within=CONSENT_WITHIN_S, why="the command prints an address"))
     assert url.startswith(f"http://127.0.0.1:{installed.http_port}/v1/mcp/oauth/start?state=")
     answer = await bank.walk(url)
     assert answer.status_code == 200, answer.text
 
 
-def beginning(installed: Installed, *words: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-u", "-m", "wayline.standalone", *words],
-        env=installed.env,
-        cwd=installed.data.parent,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-    )
-
-
 async def test_a_login_connects_a_server_and_a_logout_leaves_it(wayline: Installed):
-    bank = Protected()
+    bank, printed = Protected(), wayline.data.parent / "login.out"
     async with serving(bank) as bank.url:
         added = await asyncio.to_thread(wayline.wayline, "mcp", "add", "bank", "--url", bank.url, "--oauth")
-        login = beginning(wayline, "mcp", "login", "bank", "--no-browser")
-        await open_page(wayline, bank, login)
-        output, _ = await asyncio.to_thread(login.communicate, timeout=60)
+        words = ("mcp", "login", "bank", "--no-browser")
+        login = start_command(*words, cwd=wayline.data.parent, log=printed, env=wayline.env)
+        await open_page(wayline, bank, printed)
+        assert await login.wait(within_s=CONSENT_WITHIN_S)
+        output = printed.read_text()
         impact = await asyncio.to_thread(wayline.wayline, "mcp", "impact", "bank")
         touched = await asyncio.to_thread(wayline.run_json, "mcp", "impact", "bank")
         out = await asyncio.to_thread(wayline.wayline, "mcp", "logout", "bank")
@@ -127,13 +119,13 @@ async def test_a_login_connects_a_server_and_a_logout_leaves_it(wayline: Install
         listed = await asyncio.to_thread(wayline.run_json, "mcp", "list")
 
     assert "log in with: wayline mcp login bank" in added.stdout, added.stdout + added.stderr
-    assert (login.returncode, "bank is connected" in output.decode()) == (0, True), output
+    assert (login.process.returncode, "bank is connected" in output) == (0, True), output
     assert impact.returncode == 0 and "would fail" in impact.stdout, impact.stdout + impact.stderr
     assert [(one["tool"], one["change"], one["calls"]) for one in touched["tools"]] == [("bank__pay", "unchanged", 0)]
     assert (out.stdout.strip(), again.returncode) == ("bank is logged out", 1)
     assert again.stderr.strip() == "wayline: no login to server 'bank'"
     assert {one["name"]: one["state"] for one in listed["servers"]}["bank"] != "connected"
-    assert all(token not in json.dumps(listed) + output.decode() for token in bank.given)
+    assert all(token not in json.dumps(listed) + output for token in bank.given)
 
 
 def test_commands_about_an_unknown_server_fail_and_say_so(wayline: Installed):

@@ -58,10 +58,8 @@ def test_a_server_is_tried_saved_disabled_and_removed(wayline: Installed):
     unreachable = wayline.wayline("mcp", "add", "gone", "--url", "http://127.0.0.1:9/mcp")
     forced = wayline.wayline("mcp", "add", "gone", "--url", "http://127.0.0.1:9/mcp", "--force")
 
-    async def connected() -> bool:
-        return {server["name"]: server["state"] for server in wayline.run_json("mcp", "list")["servers"]}[
-            "notes"
-        ] == "connected"
+    def connected() -> bool:
+        return {one["name"]: one["state"] for one in wayline.get("/v1/mcp/servers")["servers"]}["notes"] == "connected"
 
     run(until(connected, within=30, why="the saved server is connected"))
     tested = wayline.run_json("mcp", "test", "notes")
@@ -104,8 +102,8 @@ def test_a_changed_definition_is_shown_and_approved(wayline: Installed):
     file = notes(wayline, "changing.py")
     added = wayline.wayline("mcp", "add", "changing", "--", sys.executable, str(file))
 
-    async def is_listed(column: str, value: object) -> bool:
-        return {one["name"]: one[column] for one in wayline.run_json("mcp", "list")["servers"]}["changing"] == value
+    def is_listed(column: str, value: object) -> bool:
+        return {one["name"]: one[column] for one in wayline.get("/v1/mcp/servers")["servers"]}["changing"] == value
 
     run(until(lambda: is_listed("tools", 1), within=30, why="the saved server is connected"))
     assert "note: no effect is declared" in added.stdout, added.stdout + added.stderr

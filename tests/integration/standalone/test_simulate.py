@@ -13,7 +13,8 @@ from contextlib import contextmanager
 import aiohttp
 import pytest
 
-from wayline.testkit.service_starts import finish_command
+from wayline.testkit import until
+from wayline.testkit.service_starts import finish_command, start_command
 
 SCRIPT = """
 from wayline.simulator import Say
@@ -56,10 +57,12 @@ async def test_simulate_serves_until_ctrl_c_and_prints_the_would_be_cost(tmp_pat
     assert told == "1 requests; they would have cost $0.000004400\n"
 
 
-def test_simulate_prints_variables_to_paste():
-    with simulate("--port", "0") as process:
-        assert process.stdout is not None
-        first, _, *rest = (process.stdout.readline() for _ in range(5))
+async def test_simulate_prints_variables_to_paste(tmp_path):
+    printed = tmp_path / "printed"
+    process = start_command("simulate", "--port", "0", cwd=tmp_path, log=printed, env=os.environ)
+    await until(lambda: printed.read_text().count("\n") >= 5, within=60, why="the variables are printed")
+    await process.kill()
+    first, _, *rest = printed.read_text().splitlines()
 
     assert first.startswith("Simulated providers at http://127.0.0.1:")
     models, embeddings = first.strip().partition("Models: ")[2].split(". Embeddings: ")

@@ -104,10 +104,11 @@ def test_failed_jobs_are_grouped_and_redriven(wayline: Installed, model: Model):
     groups: list[dict[str, Any]] = []
 
     async def grouped() -> bool:
-        groups[:] = wayline.run_json("dead-letters", "groups")["groups"]
+        groups[:] = wayline.get("/v1/dead-letters/groups")["groups"]
         return [one["jobs"] for one in groups] == [1]
 
     run(until(grouped, within=60, why="the failed job is in a group"))
+    assert wayline.run_json("dead-letters", "groups")["groups"] == groups
     fingerprint = groups[0]["fingerprint"]
     model.broken = False
     words = ("dead-letters", "redrive", "--fingerprint", fingerprint)

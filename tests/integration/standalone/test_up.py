@@ -74,13 +74,17 @@ def test_a_tenants_server_is_saved_with_its_secrets(wayline: Installed):
 
 def test_the_snippet_that_it_prints_sends_a_job(wayline: Installed):
     snippet = wayline.output.read_text().split("<<'END'\n")[1].split("END\n")[0]
-    before = {job["job_id"] for job in wayline.run_json("jobs", "list")["jobs"]}
+
+    def jobs() -> set[str]:
+        return {job["job_id"] for job in wayline.get("/v1/jobs")["jobs"]}
+
+    before = jobs()
 
     subprocess.run([sys.executable, "-c", snippet], check=True, timeout=30)
 
     asyncio.run(
         until(
-            lambda: {job["job_id"] for job in wayline.run_json("jobs", "list")["jobs"]} - before,
+            lambda: jobs() - before,
             why="the job that was published is in the list",
         )
     )
