@@ -8,7 +8,8 @@ from threading import Event
 
 import pytest
 
-from wayline.testkit.made_once import SHARED, make_once
+from wayline.testkit.made_once import make_once
+from wayline.testkit.server_directory import SHARED
 
 WITHIN_S = 30
 

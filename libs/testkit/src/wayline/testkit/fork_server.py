@@ -2,11 +2,15 @@
 
 A forked process is a process like any other, with its own session, environment, directory and log, to be killed, frozen
 and drained. It dies with the fork server, which ends with the process that started it.
+
+The workers of a whole run need not import the same modules five times: their fork servers are forked from one process,
+`share_fork_server`, that has imported them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import json
 import os
@@ -18,20 +22,24 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from wayline.embedded.process import LOG_MODE, Child, die_with, spawn
+from wayline.embedded.process import LOG_MODE, Child, children_of, die_with, is_alive, spawn
 
 REQUEST_BYTES_MAX = 64 * 1024
 NUMBER_BYTES = 4
 FDS_MAX = 4
+START_WITHIN_S = 30.0
 END_WITHIN_S = 5.0
 POLL_S = 0.02
+SHARED = "WAYLINE_TESTS_FORK_SERVER"
+"""Says at which socket a process forks fork servers, where there is one."""
+PR_SET_CHILD_SUBREAPER = 36
 
 
 def fork(
@@ -84,7 +92,8 @@ def end_fork_server() -> list[str]:
 
 @cache
 def _fork_server() -> _ForkServer:
-    return _ForkServer()
+    address = os.environ.get(SHARED)
+    return _ForkServer() if address is None else _SharedForkServer(address)
 
 
 @cache
@@ -97,22 +106,23 @@ class _ForkServer:
     """The fork server of this process."""
 
     def __init__(self) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket, self._process = self._start()
+        self._lock = threading.Lock()
+        self._forked: dict[_Forked, str] = {}
+        """What has not ended yet, and what it runs."""
+
+    def _start(self) -> tuple[socket.socket, subprocess.Popen[bytes] | None]:
+        """Start the server; return the connection to it, and the process where it is one of ours."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [sys.executable, "-m", __name__, "serve", str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # Ctrl-C in a terminal reaches the test process alone.
                 start_new_session=True,
             )
-        self._lock = threading.Lock()
-        self._forked: dict[_Forked, str] = {}
-        """What has not ended yet, and what it runs."""
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        return ours, process
 
     def fork(self, request: dict[str, Any], keep_fds: Sequence[int] = ()) -> _Forked:
         """Have a process forked, which holds these files open too."""
@@ -136,11 +146,42 @@ class _ForkServer:
     def end(self) -> list[str]:
         """Close the connection, which ends it, and with it what runs; return that."""
         deadline = time.monotonic() + END_WITHIN_S
-        while (left := self._running()) and time.monotonic() < deadline:
+        while (left := self._left()) and time.monotonic() < deadline:
             time.sleep(POLL_S)
         self._socket.close()
-        self._process.wait(END_WITHIN_S)
-        return [f"{forked.pid} {runs}" for forked, runs in left.items()]
+        if self._process is not None:
+            self._process.wait(END_WITHIN_S)
+        return left
+
+    def _left(self) -> list[str]:
+        """Return what still runs of what was forked."""
+        return [f"{forked.pid} {runs}" for forked, runs in self._running().items()]
+
+
+class _SharedForkServer(_ForkServer):
+    """One that a process forked which many share: what its processes leave behind is its own to end."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        super().__init__()
+        self.pid = _number(self._socket.recv(NUMBER_BYTES))
+
+    def _start(self) -> tuple[socket.socket, None]:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection.connect(self._address)
+        return connection, None
+
+    def _left(self) -> list[str]:
+        forked = {one.pid for one in self._running()}
+        orphans = [pid for pid in children_of(self.pid) if pid not in forked and is_alive(pid)]
+        return [*super()._left(), *(f"{pid} left by a forked process" for pid in orphans)]
+
+    def end(self) -> list[str]:
+        left = super().end()
+        for line in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(line.partition(" ")[0]), signal.SIGKILL)
+        return left
 
 
 @dataclass(eq=False)
@@ -232,7 +273,10 @@ def _reap(reports: dict[int, int]) -> None:
             return
         if pid == 0:
             return
-        report = reports.pop(pid)
+        report = reports.pop(pid, None)
+        if report is None:
+            # One that a forked process has left behind.
+            continue
         with contextlib.suppress(BrokenPipeError):
             os.write(report, _bytes(os.waitstatus_to_exitcode(status)))
         os.close(report)
@@ -265,11 +309,51 @@ def _run(target: str, args: list[Any], log: str, cwd: str, env: dict[str, str]) 
         os._exit(status)
 
 
+@contextlib.contextmanager
+def share_fork_server(address: Path, imports: Sequence[str]) -> Iterator[None]:
+    """Run a process that imports this once, and forks the fork servers of this process's children."""
+    argv = [sys.executable, "-m", __name__, "share", str(address), str(os.getpid()), *imports]
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + START_WITHIN_S
+    while not address.exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    if address.exists():
+        os.environ[SHARED] = str(address)
+    try:
+        yield
+    finally:
+        os.environ.pop(SHARED, None)
+        process.kill()
+        process.wait(END_WITHIN_S)
+        address.unlink(missing_ok=True)
+
+
+def _share(address: str, parent: str, *imports: str) -> socket.socket:
+    """Fork a fork server for each connection; in it, return the connection."""
+    die_with(int(parent), signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    os.umask(0o077)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(address)
+        listener.listen()
+        _import([*imports])
+        gc.collect()
+        gc.freeze()
+        while True:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+                connection.send(_bytes(os.getpid()))
+                return connection
+            connection.close()
+
+
 def main() -> None:
-    """Serve the connection whose number is given, or do the work that is given."""
+    """Serve the connection whose number is given, share what is imported, or do the work that is given."""
     if sys.argv[1] == "run":
         return _run(**json.loads(sys.argv[2]))
-    with socket.socket(fileno=int(sys.argv[2])) as requests:
+    shares = sys.argv[1] == "share"
+    with _share(*sys.argv[2:]) if shares else socket.socket(fileno=int(sys.argv[2])) as requests:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         work = _serve(requests)
     if work is not None:

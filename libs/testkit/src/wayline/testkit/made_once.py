@@ -12,10 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wayline.testkit.server_directory import server_directory
+from wayline.testkit.server_directory import SHARED, server_directory
 
-SHARED = "WAYLINE_TESTS_SHARED"
-"""Says where the workers of a run keep what they share; a run of one process keeps it among its own."""
 ENDS = pytest.StashKey[ExitStack]()
 
 

@@ -15,6 +15,8 @@ MEMORY = Path("/dev/shm")
 FREE_MIN_BYTES = 4 * 1024**3
 """A container's is often too small for a Postgres."""
 PREFIX = "wayline-test-"
+SHARED = "WAYLINE_TESTS_SHARED"
+"""Says where the workers of a run keep what they share; a run of one process keeps it among its own."""
 
 
 @contextmanager

@@ -37,14 +37,18 @@ IMPORTED_LATER = {
 
 def start_service(name: str, *, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
     """Start a service that dies with this process; what it prints goes into `log`."""
-    later = [
+    imports = [TRUST, f"wayline.{name}.app", *_imported_later(name, env)]
+    return fork(f"{__name__}:run_service", name, imports=imports, cwd=cwd, log=log, env=env)
+
+
+def _imported_later(name: str, env: Mapping[str, str]) -> list[str]:
+    """Return what a service imports once it does what its variables ask for."""
+    return [
         module
         for prefix, modules in IMPORTED_LATER.get(name, {}).items()
         if any(variable.startswith(prefix) for variable in env)
         for module in modules
     ]
-    imports = [TRUST, f"wayline.{name}.app", *later]
-    return fork(f"{__name__}:run_service", name, imports=imports, cwd=cwd, log=log, env=env)
 
 
 def run_service(name: str) -> None:
@@ -77,9 +81,14 @@ IMPORTS = (
 """What `wayline up` imports, and what its registry does once it runs."""
 
 
+ALL = (*IMPORTS, *ANTHROPIC, *OPENAI, "wayline.sdk")
+"""What a fork server of a whole run imports sooner or later."""
+
+
 def start_command(*words: str, cwd: Path, log: Path, env: Mapping[str, str]) -> Child:
     """Start a `wayline` command that stays and dies with this process; what it prints goes into `log`."""
-    return fork(f"{__name__}:run_command", *words, imports=IMPORTS, cwd=cwd, log=log, env=env)
+    imports = [*IMPORTS, *_imported_later("executor", env)]
+    return fork(f"{__name__}:run_command", *words, imports=imports, cwd=cwd, log=log, env=env)
 
 
 def run_command(*words: str) -> None:

@@ -15,19 +15,24 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wayline.embedded.process import die_with
+from wayline.testkit.fork_server import share_fork_server
+from wayline.testkit.server_directory import SHARED
+from wayline.testkit.service_starts import ALL
 
 NUMBER_BYTES = 4
 ENDED_WITHIN_S = 10.0
 WHOLE = "tests"
 """The folder of all tests, as its run names it."""
-AT_FIRST_CALL = "anthropic"
-"""What each worker of a whole run would import in the middle of a job, for 2.6 s."""
+AT_FIRST_CALL = ("anthropic", "wayline.testkit.gateway_routes")
+"""What each worker of a whole run would import in the middle of a job, for 2.6 s, and read for its first gateway."""
 SERVER = pytest.StashKey["_WarmServer"]()
+ENDS = pytest.StashKey[contextlib.ExitStack]()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,6 +40,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the process, before xdist starts its workers."""
     config = session.config
     if sys.platform == "linux" and config.pluginmanager.hasplugin("dsession"):
+        ends = config.stash[ENDS] = contextlib.ExitStack()
+        if WHOLE in config.args:
+            # Before the workers, which inherit its address.
+            ends.enter_context(share_fork_server(Path(os.environ[SHARED]) / "fork-server", ALL))
         server = config.stash[SERVER] = _WarmServer(["-m", config.option.markexpr, *config.args])
         server.start_workers_of_xdist()
 
@@ -42,6 +51,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if (server := config.stash.get(SERVER, None)) is not None:
         server.end()
+        config.stash[ENDS].close()
 
 
 class _WarmServer:
@@ -151,7 +161,8 @@ def main() -> None:
         pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *collected])
         os.dup2(printed, 1)
         if WHOLE in collected:
-            import_module(AT_FIRST_CALL)
+            for module in AT_FIRST_CALL:
+                import_module(module)
         gc.collect()
         gc.freeze()
         work = _serve(requests)
