@@ -180,8 +180,8 @@ async def _start_services(stack: AsyncExitStack, access: ServerAccess, directory
     environment.setenv("WAYLINE_HTTP_PORT", str(port))
     environment.setenv("WAYLINE_CHAT_BASE_URL", chat.url)
     environment.setenv("WAYLINE_TOOL_REGISTRY_SERVERS", json.dumps([effects.settings()]))
-    environment.setenv("WAYLINE_TRACING_GAUGES_EVERY_S", "0.1")
-    environment.setenv("WAYLINE_ROUTER_BUDGETS_EVERY_S", "0.1")
+    environment.setenv("WAYLINE_TRACING_GAUGES_EVERY_S", "0.5")
+    environment.setenv("WAYLINE_ROUTER_BUDGETS_EVERY_S", "0.5")
 
     def settings_of(member: Member) -> BusSettings:
         dsn = access.dsn_of(member.role, member.identity) if member.schema else None
