@@ -28,7 +28,7 @@ from wayline.testkit.made_once import copy_made, make_once
 from wayline.testkit.processes import EMBEDS, FEW_CONNECTIONS
 from wayline.testkit.service_starts import finish_command, start_command
 
-START_WITHIN_S = 60.0
+START_WITHIN_S = 120.0
 END_WITHIN_S = 40.0
 
 

@@ -19,6 +19,7 @@ from wayline.testkit.service_starts import start_command
 from .conftest import END_WITHIN_S, START_WITHIN_S, Installed
 
 # One after another: most start servers of their own.
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.fixture(scope="module")
