@@ -173,7 +173,7 @@ def test_before_a_first_key_it_is_said_what_it_closes():
     assert "closes it for good" not in shown[False]
 
 
-def test_beside_a_key_that_was_just_made_no_page_says_there_is_none():
+def test_beside_a_new_key_no_page_says_there_is_none():
     page = keys_page.KeysPage([], scopes=("read",), created={**KEY, "key": "wl_k1_secret"})
 
     assert "No keys" not in keys_html(page, "admin")

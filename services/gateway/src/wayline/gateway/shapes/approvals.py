@@ -67,7 +67,8 @@ class Wait(BaseModel):
     session_id: str | None = None
     input: str | None = Field(default=None, description="The beginning of the job's input.")
     tainted_by: TaintSource | None = Field(
-        default=None, description="Where the job first read the words of strangers, whoever wants the approval."
+        default=None,
+        description="Where the job first read the words of strangers, also where the approval has another cause.",
     )
     expires_at: datetime | None
     decide: str = Field(description="Where the decision is posted.")
