@@ -71,7 +71,7 @@ async def test_a_job_cancelled_at_any_event_leaves_nothing_open(
         await asyncio.gather(*(platform.submit(job, agent="careful", model="chat/m") for job in jobs))
         await asyncio.gather(*(platform.wait_for(job) for job in jobs))
 
-    wrong = {job: found for job in cancels if (found := left_open(stage, platform, job, await platform.events(job)))}
+    wrong = {job: found for job in cancels if (found := left_open(stage, await platform.events(job)))}
     assert not wrong, "\n".join(f"{job}: {found}" for job, found in wrong.items())
     await platform.wait_until_empty("RUN")
     ends = Counter([(await platform.job(job)).life.status for job in cancels])
@@ -109,7 +109,7 @@ def act_at_appends(monkeypatch: pytest.MonkeyPatch, platform: Platform, cancels:
     monkeypatch.setattr(JobLog, "append", acting)
 
 
-def left_open(stage: Stage, platform: Platform, job: str, events: list[e.Event]) -> list[str]:
+def left_open(stage: Stage, events: list[e.Event]) -> list[str]:
     """Return what is open in the log of an ended job, or is done and not told there."""
     found = [event.type for event in events[:-1] if event.type in e.TERMINAL_TYPES]
     ended = {event.attempt_id for event in events if isinstance(event, e.ModelCompleted | e.ModelFailed)}

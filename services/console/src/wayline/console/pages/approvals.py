@@ -248,7 +248,8 @@ async def decide_several(request: Request, visitor: VisitorDependency, form: Pos
             decided.add((job_id, approval_id))
         except ApiError as error:
             problems.append(f"{job_id}: {error}")
-    await _wait_until_taken(visitor.client, decided)
+    if decided:
+        await _wait_until_taken(visitor.client, decided)
     if not problems:
         return go(ADDRESS, done="decided")
     frame = Frame.of(request, visitor, title="Approvals", section="/approvals")
