@@ -14,7 +14,7 @@ from wayline.testkit.mcp_servers import serving
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
 from ..integration.console.conftest import Console
-from .conftest import ALL, Looks, Window, slow
+from .conftest import ALL, NO_SCRIPTS, Looks, Window, slow
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 SETTINGS = {
@@ -101,3 +101,41 @@ async def test_an_agent_is_made_and_tried(window: Window, looks: Looks):
         problems += await shown.accessible()
 
     assert problems == []
+
+
+@slow(*ALL, *NO_SCRIPTS)
+async def test_an_answer_with_fields_is_written_in_rows(window: Window, looks: Looks):
+    name = f"clerk-{looks.theme}-{looks.width}{'' if looks.scripts else '-bare'}"
+    await window.console.save(name)
+    async with window.open(looks) as shown:
+        page = await shown.goto(f"/agents/{name}")
+        section = page.locator("details", has=page.get_by_role("heading", name="Answer"))
+        await section.locator("summary").first.click()
+        await page.get_by_label("Field 1: name").fill("lines")
+        await page.get_by_label("Field 1: kind").select_option("fields of its own")
+        await page.get_by_label("Field 1: a list of these").check()
+        await section.get_by_role("button", name="Add rows").click()
+        await page.get_by_label("Field 1.1: name").fill("kind")
+        await page.get_by_label("Field 1.1: kind").select_option("one of some words")
+        await page.get_by_label("Field 1.1: required").check()
+        problems = await shown.accessible() if looks.scripts else []
+        await page.get_by_role("button", name="Check").click()
+        await expect(page.locator("[id='error-output_schema.0.0']")).to_have_text(
+            "write the words that it may be, one a line"
+        )
+        await page.get_by_label("Field 1.1: words").fill("work\npart")
+        problems += await shown.accessible() if looks.scripts else []
+        await page.get_by_role("button", name="Save a new version").click()
+        await expect(page.get_by_role("status")).to_contain_text("The agent is saved")
+
+    assert problems == []
+    saved = (await window.console.api.get(f"/v1/agents/{name}")).json()
+    line = {
+        "type": "object",
+        "properties": {"kind": {"type": "string", "enum": ["work", "part"]}},
+        "required": ["kind"],
+    }
+    assert saved["config"]["output_schema"] == {
+        "type": "object",
+        "properties": {"lines": {"type": "array", "items": line}},
+    }

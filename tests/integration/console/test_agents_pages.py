@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -79,6 +80,27 @@ async def test_what_is_wrong_stands_at_its_field_and_saves_nothing(console: Cons
     assert 'id="error-temperature">Input should be less' in refused.text
     assert "<html" not in region.text and "body.temperature" in region.text
     assert (await agent(console, "careful"))["version"] == 1
+
+
+async def test_an_agent_is_given_its_rows_without_scripts(console: Console):
+    await console.save("rowed")
+    async with console.browser() as browser:
+        fields = await form_of(browser, "/agents/rowed")
+        typed = {"output_schema.0.name": "total", "output_schema.0.kind": "number", "output_schema.0.required": "on"}
+        typed |= {"pinned.0.kind": "text", "pinned.0.text": "Terms.\nAll of them."}
+        await browser.send("/agents/rowed", **fields | typed, check="1")
+        roomier = Sent(browser.page).fields
+        as_json = await browser.send("/agents/rowed", **fields | typed, **{"output_schema.next": "json"})
+        unsaved = await agent(console, "rowed")
+        saved = await browser.send("/agents/rowed", **fields | typed, save="1")
+
+    schema = {"type": "object", "properties": {"total": {"type": "number"}}, "required": ["total"]}
+    assert roomier["output_schema.0.name"] == "total" and "output_schema.2.name" in roomier
+    assert roomier["pinned.0.text"] == "Terms.\nAll of them." and "pinned.2.kind" in roomier
+    assert json.loads(Sent(as_json.text).fields["output_schema"]) == schema
+    assert (unsaved["version"], saved.headers["location"]) == (1, "/agents/rowed?done=agent-saved")
+    config = (await agent(console, "rowed"))["config"]
+    assert (config["output_schema"], config["pinned"]) == (schema, [{"type": "text", "text": "Terms.\nAll of them."}])
 
 
 async def test_no_new_agent_takes_the_place_of_another(console: Console):

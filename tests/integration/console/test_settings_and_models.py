@@ -90,6 +90,8 @@ async def test_a_model_is_added_changed_and_removed(console: Console):
     async with console.browser() as browser:
         fields = await form_of(browser, "/new-model")
         typed = {"provider": "chat", "model": "org/own:8b", "tier": "flash", "price.input": "0.5", "price.output": "2"}
+        typed |= {"price.further.0.daily_from": "22:00", "price.further.0.input": "0", "price.further.0.output": "1"}
+        roomier = await browser.send("/save-model", **fields | typed, rows="1")
         made = await browser.send("/save-model", **fields | typed)
         twice = await browser.send("/save-model", **fields | typed)
         place = made.headers["location"].partition("?")[0]
@@ -103,6 +105,8 @@ async def test_a_model_is_added_changed_and_removed(console: Console):
         asked = await browser.send("/delete-model", **gone)
         await browser.send("/delete-model", **gone, confirmed="1")
 
+    assert 'name="price.further.1.tokens"' in roomier.text and 'value="22:00"' in roomier.text
+    assert [(one["daily_from"], one["rates"]["output"]) for one in card["prices"]["when"]] == [("22:00:00", "1")]
     assert place == "/models/chat/org/own%3A8b" and "your card" in page
     assert twice.status_code == 422 and "already" in twice.text
     assert (card["prices"]["rates"]["input"], card["prices"]["source"]) == ("0.5", "our own list")

@@ -134,10 +134,16 @@ def test_a_value_goes_back_to_the_tenants_settings():
 
 def test_what_cannot_be_read_is_said_at_its_field():
     shown = page({})
-    sent = Sent(html_of(shown, "admin")).fields | {"max_steps": "many", "output_schema": "{"}
-    _, problems = shown.around.schema.read(sent.get, ())
+    sent = Sent(html_of(shown, "admin")).fields | {"max_steps": "many", "temperature": "warm"}
+    config, problems = shown.around.schema.read(sent.get, ())
+    again = shown.around.schema.sections(config, problems, sent.get)
 
-    assert problems == {"max_steps": "this is not a whole number", "output_schema": "this is not JSON"}
+    assert problems == {"max_steps": "this is not a whole number", "temperature": "this is not a number"}
+    values = {one.name: (one.value, one.error) for section in again for one in section.fields if one.error}
+    assert values == {
+        "max_steps": ("many", "this is not a whole number"),
+        "temperature": ("warm", "this is not a number"),
+    }
 
 
 def test_what_the_api_refuses_stands_at_its_field():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 from wayline.client import ApiError
 from wayline.console.pages.frame import Frame
 from wayline.console.pages.models import model_list
-from wayline.console.pages.models.card_form import RATES, fields_of, read_card
+from wayline.console.pages.models.card_form import PricesForm, fields_of, read_card
 from wayline.console.pages.models.model_list import Preview, users_of
 from wayline.console.pages.models.model_page import TEMPLATE, ModelPage, address_of, latency_of
+from wayline.console.pages.models.rate_rows import RATES
 from wayline.console.render.environment import Templates
 from wayline.console.render.schema_form import ApiSchemas
 from wayline.contracts.models import ModelCard
@@ -31,7 +33,11 @@ FULL: dict[str, Any] = {
     "prices": {
         **{"rates": RATE, "source": "our own list, 2026-04-01"},
         "above": [{"tokens": 100_000, "rates": {"input": "1", "output": "4"}}],
-        "when": [{"rates": {"input": "0", "output": "0"}, "daily_from": "22:00:00", "daily_until": "06:00:00"}],
+        "when": [
+            {"rates": {"input": "0", "output": "0"}, "daily_from": "22:00:00", "daily_until": "06:00:00"},
+            {"rates": {"input": "3", "output": "9"}, "since": "2027-01-31", "above": [{"tokens": 5, "rates": RATE}]},
+            {"rates": {"input": "4", "output": "9"}, "since": "2027-01-31", "above": [{"tokens": 6, "rates": RATE}]},
+        ],
     },
 }
 
@@ -69,15 +75,64 @@ def test_an_untouched_form_sends_the_card_that_it_shows(card: dict[str, Any]):
     assert ModelCard.model_validate(found, extra="forbid") == ModelCard.model_validate(card)
 
 
-def test_what_cannot_be_read_of_a_card_is_said():
-    page = page_of(FULL)
-    typed = {"context_window": "many", "price.input": "1", "price.further": '{"below": []}'}
-    _, problems = read_card((Sent(html_of(page, "admin")).fields | typed).get, page.fields, provider="a", model="b")
+def typed_again(page: ModelPage, typed: dict[str, str], said: dict[str, str]) -> tuple[str, dict[str, str]]:
+    """Return the page of a form that was sent with these changes and refused, and what its fields hold."""
+    get = (Sent(html_of(page, "admin")).fields | typed).get
+    card, problems = read_card(get, page.fields, provider="a", model="b")
+    problems |= said
+    shown = {"fields": fields_of(schemas(), card, problems, get), "problems": problems}
+    html = html_of(replace(page, card=card, typed_prices=PricesForm.typed(get, problems), **shown), "admin")
+    return html, Sent(html).fields
 
-    assert problems == {
-        "context_window": "this is not a whole number",
-        "prices": "the further rates are a JSON object with `above` and `when`",
-    }
+
+def test_what_cannot_be_read_of_a_card_stays_in_its_form():
+    typed = {"context_window": "many", "price.source": "a letter", "price.further.0.tokens": "lots"}
+    html, fields = typed_again(page_of(FULL), typed, {})
+
+    assert {name: fields[name] for name in typed} == typed
+    assert fields["price.input"] == "0.5" and 'id="error-context_window">this is not a whole number' in html
+    problem = "&#39;lots&#39; is not a whole number of tokens such as 200000"
+    assert f'<p class="error" id="error-price.further.0">{problem}</p>' in html
+    assert f'<p class="error">other rates, row 1: {problem}</p>' in html
+
+
+ROW = {"input": "1", "output": "2"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "problem"),
+    [
+        ([ROW], "row 1: say above how many tokens these rates hold, or at which times"),
+        ([{"tokens": "9", "input": "1"}], "row 1: give the rates of input and of output"),
+        (
+            [{"since": "2027-01-31"} | ROW, {"tokens": "9", "since": "2027-02-01"} | ROW],
+            "row 2: first give, in a row above, the rates of smaller requests at these times",
+        ),
+    ],
+)
+def test_a_row_of_rates_says_what_it_lacks(rows: list[dict[str, str]], problem: str):
+    typed = {f"price.further.{number}.{name}": text for number, row in enumerate(rows) for name, text in row.items()}
+    tokens = {f"price.further.{number}.tokens": row.get("tokens", "") for number, row in enumerate(rows)}
+    get = ({"price.input": "1", "price.output": "2"} | typed | tokens).get
+    _, problems = read_card(get, [], provider="a", model="b")
+
+    assert problems == {"prices": f"other rates, {problem}"}
+
+
+def test_what_the_api_says_of_rates_stands_beside_their_row():
+    said = {"prices.when.1.above.0.rates.input": "too much", "prices.when.0.daily_from": "no time"}
+    html, _ = typed_again(page_of(FULL), {}, said)
+
+    assert re.findall(r'id="error-price.further.(\d)">([^<]*)', html) == [("1", "no time"), ("3", "too much")]
+
+
+def test_a_row_of_rates_that_is_emptied_is_left_out():
+    fields = Sent(html_of(page_of(FULL), "admin")).fields
+    emptied = {name: "" for name in fields if name.startswith(("price.further.0.", "price.further.3."))}
+    card, _ = read_card((fields | emptied).get, [], provider="a", model="b")
+
+    assert "above" not in card["prices"]
+    assert ["above" in tariff for tariff in card["prices"]["when"]] == [False, False, True]
 
 
 def test_a_model_shows_its_pause_and_how_its_calls_went():

@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from wayline.console.pages.agents import answer_schema, pinned_rows
+from wayline.console.pages.agents.answer_schema import AnswerForm
+from wayline.console.pages.agents.pinned_rows import PinnedRow
 from wayline.console.pages.agents.tool_lists import ToolLists, ToolsNow, chosen
+from wayline.console.render.form_rows import Get
 from wayline.console.render.formats import MARKED
 from wayline.console.render.schema_form import ApiSchemas, SchemaField, WrongField, pick, put, value_of
 
@@ -63,6 +67,10 @@ class FormField:
     value: str
     inherited: Inherited | None = None
     error: str = ""
+    pinned: list[PinnedRow] | None = None
+    """Of the field `pinned`: its rows."""
+    answer: AnswerForm | None = None
+    """Of the field `output_schema`: its table."""
 
     @property
     def name(self) -> str:
@@ -115,23 +123,33 @@ class FormSchema:
         """Return whether a field may be left to the settings."""
         return name in self.settings and name not in ("default_model", "defaults", "updated_at")
 
-    def sections(self, config: Mapping[str, Any], problems: Mapping[str, str]) -> list[Section]:
-        """Return the form with what a configuration holds."""
-        left = {field.name: self._shown(field, config, problems) for field in self.fields}
+    def sections(
+        self, config: Mapping[str, Any], problems: Mapping[str, str], typed: Get | None = None
+    ) -> list[Section]:
+        """Return the form with what a configuration holds, and with what was `typed` where it cannot be read."""
+        left = {field.name: self._shown(field, config, problems, typed) for field in self.fields}
         found = [Section(title, [left.pop(name) for name in names if name in left]) for title, names in SECTIONS]
         return [*found, *([Section(OTHER, list(left.values()))] if left else [])]
 
-    def _shown(self, field: SchemaField, config: Mapping[str, Any], problems: Mapping[str, str]) -> FormField:
+    def _shown(
+        self, field: SchemaField, config: Mapping[str, Any], problems: Mapping[str, str], typed: Get | None
+    ) -> FormField:
         own = pick(config, field.name)
         error = problems.get(field.name, "")
+        unread = typed if typed is not None and field.name in problems and field.name not in config else None
+        if field.name == pinned_rows.NAME:
+            return FormField(field, field.text(own), error=error, pinned=_pinned(own, unread, problems))
+        if field.name == answer_schema.NAME:
+            return FormField(field, field.text(own), error=error, answer=_answer(own, unread, typed))
         if not self.inherits(field.name):
-            return FormField(field, field.text(field.default if own is None else own), error=error)
+            value = field.text(field.default if own is None else own)
+            return FormField(field, value if unread is None else unread(field.name) or "", error=error)
         left = field.text(self.settings[field.name])
         inherited = Inherited(dict(field.choices).get(left, left), own=field.name in config)
         value = NOTHING if own is None and field.name in config and field.nullable else field.text(own)
-        return FormField(field, value, inherited, error)
+        return FormField(field, value if unread is None else unread(field.name) or "", inherited, error)
 
-    def read(self, get: Callable[[str], str | None], back: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
+    def read(self, get: Get, back: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the configuration that a form says, and what is wrong with single fields.
 
         `get`: a field's text, None where the form has none; `back`: the fields that go back to the settings.
@@ -144,13 +162,17 @@ class FormSchema:
             if field.name in gone or (self.inherits(field.name) and not text):
                 continue
             try:
-                self._take(config, field, text)
+                self._take(config, field, text, get)
             except WrongField as error:
                 problems[field.name] = error.message
         return config, problems
 
-    def _take(self, config: dict[str, Any], field: SchemaField, text: str | None) -> None:
-        if field.kind == "switch":
+    def _take(self, config: dict[str, Any], field: SchemaField, text: str | None, get: Get) -> None:
+        if field.name == answer_schema.NAME and get(answer_schema.VIEW):
+            config[field.name] = answer_schema.read_schema(get)
+        elif field.name == pinned_rows.NAME and (rows := pinned_rows.read_rows(get)) is not None:
+            config[field.name] = pinned_rows.parts_of(rows)
+        elif field.kind == "switch":
             # What is off sends nothing.
             put(config, field.name, text is not None and value_of(field, text))
         elif text == NOTHING:
@@ -159,13 +181,28 @@ class FormSchema:
             put(config, field.name, None if not text and field.nullable else value_of(field, text or ""))
 
 
+def _pinned(parts: Any, unread: Get | None, problems: Mapping[str, str]) -> list[PinnedRow] | None:
+    """Return the rows of what is pinned, each with what the API says of it."""
+    if unread is not None:
+        return pinned_rows.with_room(pinned_rows.read_rows(unread) or [])
+    rows = pinned_rows.rows_of(parts)
+    said = {name.split(".")[1]: message for name, message in problems.items() if name.startswith("pinned.")}
+    return rows and [replace(row, error=said.get(str(number), "")) for number, row in enumerate(rows)]
+
+
+def _answer(schema: Any, unread: Get | None, typed: Get | None) -> AnswerForm:
+    if unread is not None:
+        return answer_schema.typed_form(unread)
+    return answer_schema.form_of(schema, view="table" if typed is None else answer_schema.next_view(typed))
+
+
 def saved_config(agent: Mapping[str, Any]) -> dict[str, Any]:
     """Return an agent's configuration as it is saved: without what it leaves to the settings."""
     return {name: value for name, value in agent["config"].items() if name not in agent["inherits"]}
 
 
 def read_tools(
-    get: Callable[[str], str | None],
+    get: Get,
     names: Sequence[str],
     *,
     now: Callable[[ToolLists], ToolsNow] | None = None,

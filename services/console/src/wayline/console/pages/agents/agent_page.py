@@ -21,12 +21,14 @@ from wayline.console.pages.agents.differences import Difference, differences
 from wayline.console.pages.agents.tool_lists import State, ToolLists, ToolsNow
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.model_choices import ModelGroup, model_groups
+from wayline.console.render.form_rows import Get
 from wayline.console.render.schema_form import problems_by_field
 
 router = APIRouter()
 TEMPLATE = "agents/agent.html"
 DRAFT = "draft"
 """The name under which an agent is checked that has none yet."""
+DOCUMENTS_OFFERED: Final = 100
 NAME: Final = r"^[a-z0-9][a-z0-9_-]{0,63}$"
 AgentName: TypeAlias = Annotated[str, Path(pattern=NAME)]
 VIEWS: Final = (("", "Configuration"), ("/try", "Try it"), ("/versions", "Versions"), ("/uses", "Used by"))
@@ -70,6 +72,8 @@ class Surroundings:
     models: list[ModelGroup]
     usage: dict[str, Any] | None
     """What its last jobs called; None: it had none, or nothing is known."""
+    documents: Sequence[dict[str, Any]] = ()
+    """The newest ones, of which one can be chosen to be pinned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +105,29 @@ class AgentPage:
         return ", ".join(self.around.schema.settings["tools"])
 
 
-async def surroundings(request: Request, client: Client, name: str | None) -> Surroundings:
+async def surroundings(
+    request: Request, client: Client, name: str | None, *, with_documents: bool = True
+) -> Surroundings:
     """Ask the API for what every form of an agent needs."""
-    schemas, settings, tools, models, usage = await asyncio.gather(
+    schemas, settings, tools, models, usage, documents = await asyncio.gather(
         request.app.state.schemas.read(client),
         client.get("/v1/settings"),
         client.whole("/v1/tools", "tools"),
         client.whole("/v1/models", "models"),
         _usage(client, name),
+        _documents(client) if with_documents else asyncio.sleep(0, []),
     )
-    return Surroundings(FormSchema.of(schemas, settings), tools["tools"], model_groups(models), usage)
+    return Surroundings(FormSchema.of(schemas, settings), tools["tools"], model_groups(models), usage, documents)
+
+
+async def _documents(client: Client) -> list[dict[str, Any]]:
+    """Return documents that can be pinned; none where nobody can list them now."""
+    try:
+        return (await client.get("/v1/documents", limit=DOCUMENTS_OFFERED))["documents"]
+    except ApiError as error:
+        if error.status is None:
+            raise
+        return []
 
 
 async def _usage(client: Client, name: str | None) -> dict[str, Any] | None:
@@ -131,9 +148,16 @@ async def check(client: Client, name: str, config: Mapping[str, Any]) -> Checked
 
 
 def page_of(
-    name: str, config: Mapping[str, Any], *, around: Surroundings, checked: Checked, version: int | None, tag: str
+    name: str,
+    config: Mapping[str, Any],
+    *,
+    around: Surroundings,
+    checked: Checked,
+    version: int | None,
+    tag: str,
+    typed: Get | None = None,
 ) -> AgentPage:
-    """Return the form of a configuration."""
+    """Return the form of a configuration; `typed`: the fields of the form that says it."""
     problems = problems_by_field(checked.problem)
     tokens = (checked.found or {}).get("tokens_by_tool", {})
     used = {one["tool"]: one["jobs"] for one in around.usage["tools"]} if around.usage else {}
@@ -141,7 +165,7 @@ def page_of(
         ToolRow(tool, tokens.get(tool["name"]), used.get(tool["name"], 0), checked.now.state(tool["name"]))
         for tool in around.tools
     ]
-    sections = around.schema.sections(config, problems)
+    sections = around.schema.sections(config, problems, typed)
     return AgentPage(name, version, tag, sections, ToolLists.of(config), rows, checked, around)
 
 
@@ -189,13 +213,19 @@ class Draft:
     problems: dict[str, str]
 
 
-async def draft_of(client: Client, name: str, form: FormData, around: Surroundings) -> Draft:
-    """Read a form, and ask what its agent would be."""
+def _texts_of(form: FormData) -> Get:
+    """Return what gives a form's fields as texts."""
 
     def get(field: str) -> str | None:
         value = form.get(field)
         return value.strip() if isinstance(value, str) else None
 
+    return get
+
+
+async def draft_of(client: Client, name: str, form: FormData, around: Surroundings) -> Draft:
+    """Read a form, and ask what its agent would be."""
+    get = _texts_of(form)
     config, problems = around.schema.read(get, [one for one in form.getlist("inherit") if isinstance(one, str)])
     names = [tool["name"] for tool in around.tools]
     inherited = around.schema.settings["tools"]
@@ -222,7 +252,8 @@ async def _drafted_page(
         detail = "; ".join(f"body.{field}: {message}" for field, message in draft.problems.items())
         draft = replace(draft, checked=replace(draft.checked, problem=detail))
     tag = field_of(form, "tag")
-    page = page_of(name, config, around=around, checked=draft.checked, version=version, tag=tag)
+    typed = _texts_of(form)
+    page = page_of(name, config, around=around, checked=draft.checked, version=version, tag=tag, typed=typed)
     return page, draft
 
 
@@ -292,6 +323,6 @@ async def create(request: Request, visitor: VisitorDependency, form: PostedForm)
 async def checked_region(request: Request, visitor: VisitorDependency, form: PostedForm) -> HTMLResponse:
     """Show what the agent of a form would be, while one types."""
     name = field_of(form, "agent")
-    around = await surroundings(request, visitor.client, None)
+    around = await surroundings(request, visitor.client, None, with_documents=False)
     page, _ = await _drafted_page(visitor.client, name, form, around, None)
     return await show_region(request, TEMPLATE, "check", frame_of(request, visitor, name), page=page)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from wayline.console.render.json_text import parsed
+from wayline.console.pages.models.rate_rows import RATES, RateRow, read_rows, rows_of, tariffs_of, with_problems
+from wayline.console.render.form_rows import Get
 from wayline.console.render.schema_form import ApiSchemas, SchemaField, WrongField, pick, put, value_of
 
 SCHEMA: Final = "ModelCard"
 NAMED: Final = ("provider", "model", "prices")
-RATES: Final = (
-    ("input", "Input"),
-    ("output", "Output"),
-    ("cache_read", "Read from cache"),
-    ("cache_write_5m", "Written to cache, 5 minutes"),
-    ("cache_write_1h", "Written to cache, 1 hour"),
-)
-FURTHER: Final = ("above", "when")
-"""Other rates by size and time: as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,24 +39,52 @@ class CardField:
         return self.field.said
 
 
-def fields_of(schemas: ApiSchemas, card: Mapping[str, Any], problems: Mapping[str, str]) -> list[CardField]:
-    """Return the form of a card without its name and its prices."""
+@dataclass(frozen=True, slots=True)
+class PricesForm:
+    """The prices of a card as they stand in its form."""
+
+    rates: Mapping[str, str] = field(default_factory=dict)
+    source: str = ""
+    rows: list[RateRow] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, prices: Mapping[str, Any] | None) -> PricesForm:
+        """Return the form of prices; None: they are unknown."""
+        if not prices:
+            return cls()
+        rates = {name: str(rate) for name, rate in prices["rates"].items() if rate is not None}
+        return cls(rates, prices["source"], rows_of(prices))
+
+    @classmethod
+    def typed(cls, get: Get, problems: Mapping[str, str]) -> PricesForm:
+        """Return the form as it was sent, with what the API said of it."""
+        rates = {name: text for name, _ in RATES if (text := get(f"price.{name}"))}
+        rows = read_rows(get)
+        return cls(rates, get("price.source") or "", with_problems(rows, problems))
+
+    def prices(self) -> dict[str, Any] | None:
+        """Return the prices; None: they are unknown, which is not zero. Raises WrongField."""
+        wrong = next((f"row {number}: {row.error}" for number, row in enumerate(self.rows, 1) if row.error), "")
+        if wrong:
+            raise WrongField("prices", f"other rates, {wrong}")
+        if self.rows and not self.rates:
+            raise WrongField("prices", "give the rates that hold otherwise, above the other rates")
+        return {"rates": self.rates, "source": self.source, **tariffs_of(self.rows)} if self.rates else None
+
+
+def fields_of(
+    schemas: ApiSchemas, card: Mapping[str, Any], problems: Mapping[str, str], typed: Get | None = None
+) -> list[CardField]:
+    """Return the form of a card without its name and its prices; `typed`: what was, where it cannot be read."""
     found: list[CardField] = []
     for one in schemas.fields(SCHEMA, without=NAMED):
-        value = pick(card, one.name)
-        found.append(CardField(one, one.text(one.default if value is None else value), problems.get(one.name, "")))
+        value, error = pick(card, one.name), problems.get(one.name, "")
+        text = one.text(one.default if value is None else value)
+        found.append(CardField(one, typed(one.name) or "" if typed and error else text, error))
     return found
 
 
-def further_text(prices: Mapping[str, Any] | None) -> str:
-    """Return the further rates of a card as its form shows them."""
-    further = {name: prices[name] for name in FURTHER if prices.get(name)} if prices else {}
-    return json.dumps(further, indent=2) if further else ""
-
-
-def read_card(
-    get: Callable[[str], str | None], fields: list[CardField], *, provider: str, model: str
-) -> tuple[dict[str, Any], dict[str, str]]:
+def read_card(get: Get, fields: list[CardField], *, provider: str, model: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the card that a form says, and what is wrong with single fields."""
     card: dict[str, Any] = {"provider": provider, "model": model}
     problems: dict[str, str] = {}
@@ -80,21 +99,9 @@ def read_card(
                 put(card, one.name, [])
         except WrongField as error:
             problems[one.name] = error.message
-    prices, problem = _prices(get)
-    if problem:
-        problems["prices"] = problem
-    return card | {"prices": prices}, problems
-
-
-def _prices(get: Callable[[str], str | None]) -> tuple[dict[str, Any] | None, str]:
-    """Return the prices that a form says; None: they are unknown, which is not zero."""
-    rates = {name: text for name, _ in RATES if (text := get(f"price.{name}"))}
-    if not rates:
-        return None, ""
+    prices = None
     try:
-        further = parsed(get("price.further") or "{}")
-    except ValueError:
-        return None, "the further rates are not JSON"
-    if not isinstance(further, dict) or set(further) - set(FURTHER):
-        return None, "the further rates are a JSON object with `above` and `when`"
-    return {"rates": rates, "source": get("price.source") or "", **further}, ""
+        prices = PricesForm.typed(get, {}).prices()
+    except WrongField as error:
+        problems["prices"] = error.message
+    return card | {"prices": prices}, problems

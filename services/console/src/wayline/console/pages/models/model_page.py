@@ -19,8 +19,9 @@ from wayline.console.access.visitor import field as field_of
 from wayline.console.pages import confirm
 from wayline.console.pages.agents.agent_list import costs_by
 from wayline.console.pages.frame import Frame, go, show
-from wayline.console.pages.models.card_form import RATES, CardField, fields_of, further_text, read_card
+from wayline.console.pages.models.card_form import CardField, PricesForm, fields_of, read_card
 from wayline.console.pages.models.model_list import DAYS, left_alone, users_of
+from wayline.console.pages.models.rate_rows import RATES, RateRow, with_room
 from wayline.console.render.schema_form import ApiSchemas, problems_by_field
 
 router = APIRouter()
@@ -57,6 +58,7 @@ class ModelPage:
     users: Sequence[str] = ()
     problem: str = ""
     problems: Mapping[str, str] = field(default_factory=dict)
+    typed_prices: PricesForm | None = None
     knows_costs: bool = True
     days: int = DAYS
 
@@ -69,8 +71,13 @@ class ModelPage:
         return address_of(self.card["provider"], self.card["model"])
 
     @property
-    def further(self) -> str:
-        return further_text(self.card.get("prices"))
+    def prices(self) -> PricesForm:
+        """Return its prices as they were typed, or as they are saved."""
+        return self.typed_prices or PricesForm.of(self.card.get("prices"))
+
+    @property
+    def rate_rows(self) -> list[RateRow]:
+        return with_room(self.prices.rows)
 
 
 def address_of(provider: str, model: str) -> str:
@@ -146,7 +153,7 @@ async def model(request: Request, visitor: VisitorDependency, provider: Provider
 
 @router.post("/save-model")
 async def save(request: Request, visitor: VisitorDependency, form: PostedForm) -> Response:
-    """Save a card of the tenant's own where it is as the form read it."""
+    """Save a card of the tenant's own where it is as the form read it; asked for rows, show it with more of them."""
     client = visitor.client
     schemas = await request.app.state.schemas.read(client)
     provider, model, tag = (field_of(form, name) for name in ("provider", "model", "tag"))
@@ -156,8 +163,9 @@ async def save(request: Request, visitor: VisitorDependency, form: PostedForm) -
         return value.strip() if isinstance(value, str) else None
 
     card, problems = read_card(get, fields_of(schemas, {}, {}), provider=provider, model=model)
-    problem = "; ".join(f"{name}: {message}" for name, message in problems.items())
-    if not problems:
+    is_draft = "rows" in form
+    problem = "" if is_draft else "; ".join(f"{name}: {message}" for name, message in problems.items())
+    if not problems and not is_draft:
         try:
             headers = {"If-Match": tag} if tag else {"If-None-Match": "*"}
             await client.put(f"/v1{address_of(provider or '-', model or '-')}", card, headers=headers)
@@ -173,8 +181,9 @@ async def save(request: Request, visitor: VisitorDependency, form: PostedForm) -
         page = replace(await read(request, client, provider, model, now=now), card=card)
     else:
         page = ModelPage(card, "", own=True, usable=False, fields=[])
-    fields = fields_of(schemas, card, problems)
-    return await _answer(request, visitor, replace(page, fields=fields, problem=problem, problems=problems))
+    fields = fields_of(schemas, card, problems, get)
+    page = replace(page, fields=fields, problem=problem, problems=problems)
+    return await _answer(request, visitor, replace(page, typed_prices=PricesForm.typed(get, problems)))
 
 
 def _overtaken(provider: str, model: str, *, is_new: bool) -> str:

@@ -138,9 +138,8 @@ async def _card(gateway: Gateway, caller: Caller, name: str, *, fresh: bool = Fa
 
 
 def _tag(card: ModelCard) -> str:
-    # Prices of certain hours are shown as those of now: they change by themselves.
-    hourly = card.prices is not None and bool(card.prices.when)
-    return entity_tag(card.model_dump(mode="json", exclude={"prices"} if hourly else set()))
+    # Rates whose day has come take the place of those before them: a form that was opened before then is refused once.
+    return entity_tag(card.model_dump(mode="json"))
 
 
 @router.put("/models/{provider}/{model:path}", responses=tags(400, 404, 409, 412, 413))
