@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp.server import MCPServer
 from playwright.async_api import expect
+from pydantic import SecretStr
 
 from wayline.testkit import until
 from wayline.testkit.mcp_servers import serving
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 SETTINGS = {
     "tool_registry": RegistrySettings(
         server_allowed_hosts=("127.0.0.1:*",),
-        keys=f"k1:{b64encode(bytes(range(32))).decode()}",
+        keys=SecretStr(f"k1:{b64encode(bytes(range(32))).decode()}"),
         probe_every_s=0.1,
     )
 }
@@ -37,9 +38,9 @@ def pay_in(amount: int, currency: str) -> str:
 async def server(console: Console, name: str, **wanted: Any) -> dict[str, Any]:
     """Return a server once its fields are as wanted."""
 
-    async def found() -> dict[str, Any] | None:
+    async def found() -> dict[str, Any]:
         view = (await console.api.get(f"/v1/mcp/servers/{name}")).json()
-        return view if all(view[field] == value for field, value in wanted.items()) else None
+        return view if all(view[field] == value for field, value in wanted.items()) else {}
 
     return await until(found, why=f"{name} is {wanted}")
 
