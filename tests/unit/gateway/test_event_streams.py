@@ -11,7 +11,7 @@ import pytest
 from wayline.contracts.events import Event, JobResumed, SpanRef
 from wayline.contracts.jobs import Delta
 from wayline.gateway.errors import ShareOfStreams
-from wayline.gateway.event_streams import EventStreams, as_list, encode
+from wayline.gateway.event_streams import LIST_PIECE_BYTES, EventStreams, as_list, encode
 from wayline.gateway.keys import Caller
 
 ANN, BOB = Caller("acme", "ann", key_id="a"), Caller("acme", "bob", key_id="b")
@@ -61,6 +61,18 @@ async def test_a_list_is_json_however_many_events_there_are():
 
         body = b"".join([part async for part in as_list(feed())])
         assert [event["seq"] for event in json.loads(body)] == list(range(1, count + 1))
+
+
+async def test_a_long_list_is_sent_in_large_pieces():
+    async def feed() -> AsyncGenerator[Event, None]:
+        for seq in range(1, 2_001):
+            yield resumed(seq)
+
+    pieces = [part async for part in as_list(feed())]
+    largest = LIST_PIECE_BYTES + len(pieces[0]) // 100
+
+    assert [event["seq"] for event in json.loads(b"".join(pieces))] == list(range(1, 2_001))
+    assert len(pieces) > 1 and all(LIST_PIECE_BYTES <= len(piece) < largest for piece in pieces[:-1])
 
 
 async def test_a_key_and_a_tenant_follow_no_more_than_their_shares():

@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 UNBUFFERED: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """Headers of a stream of events, which no proxy is to hold back."""
+LIST_PIECE_BYTES: Final = 32 * 1024
+"""From which on a part of a list is sent."""
 
 
 class EventStreams:
@@ -155,9 +157,16 @@ def encode(item: Event | Delta | Progress | QueuePlace | None) -> bytes:
 
 
 async def as_list(feed: AsyncIterator[Event]) -> AsyncIterator[bytes]:
-    """Yield the same events as one JSON list, as it is read."""
-    between = b"["
+    """Yield the same events as one JSON list, as it is read.
+
+    In pieces of many events: a piece, however small, costs its sender and its receiver more than an event does.
+    """
+    piece = bytearray(b"[")
+    between = b""
     async for event in feed:
-        yield between + event.__pydantic_serializer__.to_json(event)
+        piece += between + event.__pydantic_serializer__.to_json(event)
         between = b","
-    yield b"[]" if between == b"[" else b"]"
+        if len(piece) >= LIST_PIECE_BYTES:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece + b"]")
