@@ -39,7 +39,8 @@ class Repeated(NamedTuple):
 def repeated(known: tuple[Repeated, ...], call: ToolCall) -> Repeated | None:
     """Return how often a call was made already with one result."""
     for one in known:
-        if one.is_of(call):
+        # Most calls differ in their arguments, which is seen sooner here than by a call.
+        if one.arguments == call.arguments and one.is_of(call):
             return one
     return None
 
