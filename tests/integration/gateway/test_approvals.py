@@ -202,6 +202,8 @@ async def test_all_that_waits_is_paged_across_the_jobs_of_one_tenant(
         ],
     }
     assert last["approvals"] == []
+    of_jobs = [(await page("acme", job_id=jobs))["approvals"] for jobs in (["j2"], ["j1", "j2"], ["j3"])]
+    assert [sorted({one["job_id"] for one in waits}) for waits in of_jobs] == [["j2"], ["j1", "j2"], []]
     oldest = (await page("acme", sort="oldest"))["approvals"]
     assert [one["job_id"] for one in oldest] == ["j1", "j1", "j2", "j2"]
     everything = (await page("acme"))["approvals"]
@@ -257,6 +259,7 @@ async def test_decisions_are_listed_with_who_made_them(gateway: Running, bus: Bu
     [one] = await page(since=story.AT.isoformat())
     assert (one["job_id"], one["id"], one["tool"], one["by"]) == ("j1", approval_id, "pay", "ann")
     assert (one["decision"], one["edited"], one["hash"], one["why"]) == ("approved", True, "h2", "approval")
-    assert await page(since=(story.AT + timedelta(1)).isoformat()) == []
+    assert await page(since=(story.AT + timedelta(1)).isoformat()) == [] == await page(job_id="j2")
+    assert await page(job_id="j1") == [one]
     single = (await gateway.client.get("/v1/jobs/j1")).json()
     assert [(one["by"], one["decision"]) for one in single["decisions"]] == [("ann", "approved")]

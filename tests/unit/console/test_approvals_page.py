@@ -223,7 +223,8 @@ class Deciding:
     async def decide(self, job_id: str, approval_id: str, decision: dict[str, Any]) -> None:
         self.sent.append(f"{job_id}/{approval_id}")
 
-    async def approvals(self, **_: Any) -> dict[str, Any]:
+    async def approvals(self, *, job_id: list[str], limit: int) -> dict[str, Any]:
+        assert job_id == ["j1"]
         self.left -= 1
         return {"approvals": [WAIT] if self.left >= 0 else [], "next_cursor": None}
 

@@ -10,7 +10,7 @@ import pytest
 from wayline.client import ApiError
 from wayline.client.client import Client
 from wayline.console.pages import approvals
-from wayline.console.pages.approvals import CHOSEN_MAX, PAGE_SIZE
+from wayline.console.pages.approvals import CHOSEN_MAX
 from wayline.console.pages.job import waits_of
 
 from .test_requests import Api, browser_of, signed_in
@@ -118,9 +118,11 @@ async def test_of_more_that_wait_than_are_read_the_oldest_are_shown(monkeypatch:
     assert 'id="wait-j1-a1"' in page.text and 'id="wait-j2-a1"' not in page.text
 
 
-async def test_a_job_asks_for_what_waits_until_it_is_found():
-    api = Api(**{"/v1/approvals": two_pages})
-    found = await waits_of(cast(Client, api), "j1")
+async def test_a_job_asks_for_what_it_waits_for_alone():
+    def waiting(job_id: list[str], **_: Any) -> dict[str, Any]:
+        return {"approvals": [wait_of(1)] if job_id == ["j1"] else [], "next_cursor": None}
 
-    assert [wait["job_id"] for wait in found] == ["j1"] and len(api.sent) == 1
-    assert await waits_of(cast(Client, api), "j9") == [] and PAGE_SIZE < 200
+    api = Api(**{"/v1/approvals": waiting})
+    found = [await waits_of(cast(Client, api), job_id) for job_id in ("j1", "j9")]
+
+    assert [[wait["job_id"] for wait in waits] for waits in found] == [["j1"], []] and len(api.sent) == 2

@@ -132,10 +132,12 @@ async def _schema(client: Client, name: str) -> Any:
 
 async def _wait_until_taken(client: Client, decided: set[tuple[str, str]]) -> None:
     """Return once no call waits that was decided, or after some time: its job reads the decision a moment later."""
+    jobs = sorted({job_id for job_id, _ in decided})
     # The decision is sent: a list that cannot be read now is told of by the page that shows it.
     with suppress(ApiError):
         for _ in range(TAKEN_LOOKS):
-            if not any((wait["job_id"], wait["id"]) in decided for wait in await _oldest_first(client)):
+            waits = (await client.approvals(job_id=jobs, limit=READ_AT_ONCE))["approvals"]
+            if not any((wait["job_id"], wait["id"]) in decided for wait in waits):
                 return
             await asyncio.sleep(TAKEN_EVERY_S)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
@@ -40,8 +39,6 @@ CALLS_SHOWN = 200
 CHARS_OF_CALLS = 160_000
 """Of the arguments and results of one page."""
 CALLS_SHOWN_WHOLE = 8
-WAITS_READ = 200
-"""Jobs that wait, of one page of the list in which this one is looked for."""
 CALL_MIN_CHARS = 400
 DECIDED: Final = ("approval", "needs_decision")
 """What a job waits for that a person decides."""
@@ -240,12 +237,10 @@ async def read(
 
 
 async def waits_of(client: Client, job_id: str) -> list[dict[str, Any]]:
-    """Return what a job waits for: one page of the list has all of it, and what is behind that is not asked for."""
-    async with aclosing(client.pages("/v1/approvals", limit=WAITS_READ)) as pages:
-        async for page in pages:
-            if found := [wait for wait in page["approvals"] if wait["job_id"] == job_id]:
-                return found
-    return []
+    """Return what a job waits for."""
+    waits = (await client.approvals(job_id=[job_id]))["approvals"]
+    # A gateway of the version before gives a page of all jobs'.
+    return [wait for wait in waits if wait["job_id"] == job_id]
 
 
 async def _trace_in(view: View, client: Client, job_id: str, rows_max: int) -> Waterfall | None:

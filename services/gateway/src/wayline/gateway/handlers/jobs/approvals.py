@@ -10,6 +10,7 @@ from fastapi import APIRouter, Path, Query
 
 from wayline.contracts.errors import NotFound
 from wayline.contracts.events import ApprovalRequested
+from wayline.contracts.ids import JobId
 from wayline.contracts.jobs import TERMINAL, DecideApproval, JobView
 from wayline.contracts.traces import JobPage, ListJobs
 from wayline.gateway.errors import ArgumentsRefused, AskedOtherwise, DecidedOtherwise, JobEnded, NotAsked
@@ -21,7 +22,7 @@ from wayline.gateway.openapi import fails
 from wayline.gateway.parameters import Cursor
 from wayline.gateway.shapes.approvals import ApprovalBody, Decided, Wait, WaitPage
 from wayline.gateway.shapes.body import ONE_LINE
-from wayline.gateway.shapes.job_query import Moment
+from wayline.gateway.shapes.job_query import IDS_MAX, Moment
 from wayline.gateway.shapes.jobs import Signalled, links
 from wayline.gateway.strict_json import StrictRoute
 from wayline.journal import Job, JobLog, fold
@@ -38,6 +39,9 @@ async def list_approvals(
     caller: Reader,
     limit: Annotated[int, Query(ge=1, le=200, description="Jobs on a page; each may wait for several decisions.")] = 50,
     cursor: Cursor = None,
+    job_id: Annotated[
+        list[JobId], Query(max_length=IDS_MAX, description="Only what these jobs wait for. Repeat it for each.")
+    ] = [],  # noqa: B006 - FastAPI copies it for each request
     sort: Annotated[
         Literal["newest", "oldest"], Query(description="By when the jobs were accepted; without `decided`.")
     ] = "newest",
@@ -50,21 +54,18 @@ async def list_approvals(
 
     With `decided=true` through the jobs on which people have decided: what, when, and with which key.
     """
+    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, job_ids=tuple(job_id) or None)
     if decided:
-        return await _decided_page(gateway, caller, since or EVER, limit=limit, cursor=cursor)
-    why = ("approval", "needs_decision")
-    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, sort=sort, waiting_for=why)
+        return await _decided_page(gateway, caller, asked, since or EVER)
+    asked = asked.model_copy(update={"sort": sort, "waiting_for": ("approval", "needs_decision")})
     page = await gateway.bus.ask(asked, JobPage)
     waits = tuple(wait for job in page.jobs if is_own(caller, job.user_id) for wait in _waits(job))
     return WaitPage(approvals=waits, next_cursor=page.next_cursor)
 
 
-async def _decided_page(
-    gateway: Gateway, caller: Caller, since: datetime, *, limit: int, cursor: str | None
-) -> WaitPage:
+async def _decided_page(gateway: Gateway, caller: Caller, asked: ListJobs, since: datetime) -> WaitPage:
     """Return what people decided since a moment, of the jobs of one page."""
-    asked = ListJobs(tenant=caller.tenant, limit=limit, cursor=cursor, decided_since=since)
-    page = await gateway.bus.ask(asked, JobPage)
+    page = await gateway.bus.ask(asked.model_copy(update={"decided_since": since}), JobPage)
     shown = ("job_id", "agent", "user_id", "session_id", "input")
     decided = tuple(
         Decided(**one.model_dump(), **{name: getattr(job, name) for name in shown})
