@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache, partial
 from threading import Lock
 from typing import Any
@@ -67,20 +68,16 @@ from wayline.gateway.handlers.tools import (
 from wayline.gateway.head_requests import HeadRequests
 from wayline.gateway.openapi import describe
 from wayline.gateway.page_access import PageAccess
+from wayline.gateway.path_index import PathIndex
 from wayline.gateway.request_middleware import PROBED, RequestMiddleware
 
 MODULES = (
-    # What programs call all day comes first: routes are tried in turn, and to try all of them takes a millisecond.
     mcp,
     authorization,
     # Before the jobs, whose ids may be any word.
     export_jobs,
     job_actions,
     jobs,
-    chat,
-    responses,
-    embeddings,
-    openai_models,
     tool_results,
     forgetting,
     approvals,
@@ -127,11 +124,15 @@ MODULES = (
     run_controls,
     keys,
     dead_letters,
+    openai_models,
+    chat,
+    responses,
+    embeddings,
     overview,
     audit,
     operations,
 )
-"""Whose routes it has, in the order in which they are tried."""
+"""Whose routes it has: of two that fit a path the first one takes it."""
 
 
 def application(gateway: Gateway) -> RequestMiddleware:
@@ -145,7 +146,8 @@ def application(gateway: Gateway) -> RequestMiddleware:
         "auto_configure": False,
         "exclude": lambda scope: scope.get("path", "").startswith(PROBED),
     }
-    app = _fastapi(*bodies, telemetry=telemetry)
+    found = routes(*bodies)
+    app = _fastapi(gateway.settings.body_max_bytes, [PathIndex(found)], telemetry=telemetry)
     app.openapi = partial(_description, *bodies)  # pyright: ignore[reportAttributeAccessIssue]
     app.state.gateway = gateway
     app.state.mcp = mcp.McpRoute(gateway)
@@ -153,12 +155,12 @@ def application(gateway: Gateway) -> RequestMiddleware:
     app.state.abandoned_jobs = AbandonedJobs(gateway)
     app.state.span_turns = otlp.span_turns()
     app.state.search_turns = traces.search_turns()
-    problem_answers.install(app)
+    problem_answers.install(app, found)
     doors = PageAccess(app, gateway.settings.mcp_origins, api_origins=gateway.settings.cors_origins)
     return RequestMiddleware(HeadRequests(doors), access_log=gateway.settings.access_log)
 
 
-def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastAPI:
+def _fastapi(body_max_bytes: int, its_routes: Sequence[BaseRoute], **more: Any) -> FastAPI:
     return FastAPI(
         title="Wayline",
         version="1",
@@ -168,7 +170,7 @@ def _fastapi(body_max_bytes: int, document_max_bytes: int, **more: Any) -> FastA
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        routes=list(routes(body_max_bytes, document_max_bytes)),
+        routes=list(its_routes),
         # The names of the functions, and one schema a class: what generated clients are made of.
         generate_unique_id_function=_name_of,
         separate_input_output_schemas=False,
@@ -188,7 +190,7 @@ def _description(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]
 
 @cache
 def _described(body_max_bytes: int, document_max_bytes: int) -> dict[str, Any]:
-    return describe(_fastapi(body_max_bytes, document_max_bytes))
+    return describe(_fastapi(body_max_bytes, routes(body_max_bytes, document_max_bytes)))
 
 
 @cache

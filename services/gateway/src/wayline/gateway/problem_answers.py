@@ -128,15 +128,15 @@ def invalid(errors: Sequence[WrongField], *, instance: str) -> Response:
     return problem_response(problem, errors=errors, instance=instance)
 
 
-def install(app: FastAPI) -> None:
-    """Make the application answer every exception with a problem."""
+def install(app: FastAPI, routes: Iterable[BaseRoute]) -> None:
+    """Make the application, which has these routes, answer every exception with a problem."""
 
     async def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         headers = dict(error.headers or {})
         if error.status_code == 405:
             # The router knows only the methods of the first route that has this path.
-            methods = methods_of(app.routes, getattr(request.scope.get("route"), "path_format", ""))
+            methods = methods_of(routes, getattr(request.scope.get("route"), "path_format", ""))
             headers["Allow"] = ", ".join(sorted(methods)) or headers.get("Allow", "")
         detail = error.detail
         if error.status_code == 404 and detail == HTTPStatus(404).phrase:
