@@ -124,12 +124,13 @@ def create_app(settings: Settings, *, clock: Callable[[], float] = time.time) ->
     app.state.document_max_bytes = settings.document_max_bytes
     app.state.schemas = SchemaReader()
     app.state.is_tls = (settings.public_url or "").startswith("https://")
+    # Routes are tried in turn, and a page has more files than anything else.
+    app.mount("/static", StaticFiles())
     # Before the kinds of facts, whose addresses would take its own.
     for router in (upload.sending, submit.sending):
         app.include_router(router, max_body_size=settings.document_max_bytes)
     for router in ROUTERS:
         app.include_router(router)
-    app.mount("/static", StaticFiles())
     app.add_api_route("/health/live", _live, include_in_schema=False)
     app.add_exception_handler(SignInNeeded, _sign_in)
     app.add_exception_handler(ForeignForm, _foreign_form)
