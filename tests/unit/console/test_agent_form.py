@@ -123,6 +123,12 @@ def test_a_field_that_the_api_gains_appears_by_itself():
     assert "How bold. 1 to 9." in html and "Courage" in html
 
 
+def test_the_help_of_a_style_says_nothing_of_json():
+    assert '<p class="help" id="help-style">When it uses tools; said at the head of the system prompt.</p>' in html_of(
+        page({})
+    )
+
+
 def test_a_value_goes_back_to_the_tenants_settings():
     shown = page({"max_steps": 9, "style": "direct"})
     sent = Sent(html_of(shown, "admin")).fields

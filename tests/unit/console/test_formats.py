@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from wayline.console.render.formats import age, duration, exact_usd, one_line, usd, visible
+from wayline.console.render.formats import age, duration, exact_usd, many, one_line, usd, visible
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -63,3 +63,11 @@ def test_characters_that_hide_others_are_named():
 
 def test_one_line_is_bounded():
     assert one_line("a\n" * 500, 10) == "a a a a a…"
+
+
+def test_one_thing_is_not_several():
+    assert [many(1, "tool"), many(0, "tool"), many(2_000, "memory", "memories")] == [
+        "1 tool",
+        "0 tools",
+        "2,000 memories",
+    ]

@@ -99,6 +99,11 @@ def test_only_ones_own_server_can_be_changed():
     assert "/bank/remove" not in installed and "/bank/edit" not in installed
 
 
+def test_a_server_that_connects_can_be_looked_at_again():
+    assert '<a href="/tools/servers/bank">Look again</a>' in one(OneServer(server(state="connecting")))
+    assert "Look again" not in one(OneServer(server()))
+
+
 def test_a_login_that_was_begun_goes_on_at_a_link():
     shown = one(OneServer(server(), logins=[], login_url="https://wayline.example/v1/mcp/oauth/start?state=s"))
 

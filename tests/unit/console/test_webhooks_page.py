@@ -109,6 +109,15 @@ def test_a_secret_is_shown_only_where_it_is_new():
     assert "whsec_x" in page_of(webhook_of(), secret="whsec_x") and "this once" not in page_of(webhook_of())
 
 
+def test_why_a_delivery_was_given_up_is_said_once():
+    answer = {"at": NOW.isoformat(), "duration_ms": 1.0, "status": None, "error": "nobody listens", "body": ""}
+    html = page_of(webhook_of(), delivery_of(reason="nobody listens") | {"answers": [answer]})
+    other = page_of(webhook_of(), delivery_of(reason="eight tries failed") | {"answers": [answer]})
+
+    assert html.count("nobody listens") == 1
+    assert "eight tries failed" in other and "nobody listens" in other
+
+
 def test_the_webhook_of_jobs_is_neither_changed_nor_deleted():
     html = page_of(webhook_of(name="jobs", url=None))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import pytest
 
@@ -48,6 +49,23 @@ def test_an_entry_with_variables_allows_no_other(variable: str):
 def test_an_entry_with_variables_allows_no_other_command():
     with pytest.raises(Reject, match="the command npx -y other is not allowed here"):
         require_program(ServerConfig(command="npx", args=("-y", "other")), (NAMED,))
+
+
+def test_a_refused_program_names_the_setting_that_allows_it(monkeypatch: pytest.MonkeyPatch):
+    config = ServerConfig(command="npx", args=("-y", "it's here"))
+    with pytest.raises(Reject) as refused:
+        require_program(config, ())
+    words = shlex.split(str(refused.value).split("`")[1])
+    variable, _, value = words[1].partition("=")
+    monkeypatch.setenv(variable, value)
+
+    assert words[0] == "export"
+    require_program(config, Settings().commands)
+
+
+def test_a_command_line_too_long_to_show_is_named():
+    with pytest.raises(Reject, match=r"""COMMANDS='\["npx"\]'"""):
+        require_program(ServerConfig(command="npx", args=("x" * 301,)), ())
 
 
 def test_commands_with_variables_come_as_json(monkeypatch):

@@ -67,6 +67,11 @@ def count(number: Any) -> str:
     return f"{int(number):,}"
 
 
+def many(number: int, one: str, several: str = "") -> str:
+    """Write how many there are of something."""
+    return f"{count(number)} {one if number == 1 else several or f'{one}s'}"
+
+
 def tokens(usage: dict[str, Any] | None) -> int:
     """Add up the tokens of a usage: what was read, from caches as well, and what was written."""
     return 0 if usage is None else int(usage.get("input", 0)) + int(usage.get("output", 0))
@@ -156,6 +161,7 @@ def filters(zone: ZoneInfo) -> Iterator[tuple[str, Any]]:
         "usd": usd,
         "exact_usd": exact_usd,
         "count": count,
+        "many": many,
         "tokens": tokens,
         "duration": duration,
         "age": age,

@@ -106,13 +106,20 @@ def _allows(entry: str | AllowedCommand, argv: tuple[str, ...]) -> bool:
 def _command_refused(argv: tuple[str, ...], allowed: AllowedCommands) -> Reject:
     if not allowed:
         return not_allowed(
-            f"programs of tenants do not run on this installation: name them in {VARIABLE} where the tool-registry "
-            "runs, or give a `url`"
+            "programs of tenants run on this installation only where its operator allows them, by "
+            f"`{_setting_that_allows(argv)}` before the tool-registry (or `wayline up`) is started; or give a `url`"
         )
     return not_allowed(
         f"the command {shlex.join(argv)[:COMMAND_SHOWN_MAX]} is not allowed here; "
         f"{VARIABLE} allows {', '.join(map(str, allowed))}"
     )
+
+
+def _setting_that_allows(argv: tuple[str, ...]) -> str:
+    """Return the line of a shell that allows a program as it is called; one that is too long to show, by its name."""
+    line = shlex.join(argv)
+    entry = line if len(line) <= COMMAND_SHOWN_MAX else argv[0]
+    return f"export {VARIABLE}={shlex.quote(json.dumps([entry], ensure_ascii=False))}"
 
 
 def _variables_refused(entry: str | AllowedCommand, names: Sequence[str]) -> Reject:

@@ -44,6 +44,8 @@ OTHER: Final = "More"
 NOTHING: Final = "null"
 """What is chosen where a field that could be left to the settings is to say nothing."""
 LABELS: Final = {"routing.confidence_min": "Least confidence", "max_cost_usd": "Most that a job may cost, in dollars"}
+HELP: Final = {"style": "When it uses tools; said at the head of the system prompt."}
+"""In place of the API's own words, where these are about what JSON leaves out."""
 MORE_HELP: Final = {
     "routing.reasoning": "Optional: used for inputs that need deep analysis, proofs in several steps or hard "
     "debugging.",
@@ -82,7 +84,7 @@ class FormField:
 
     @property
     def help(self) -> str:
-        return " ".join(part for part in (MORE_HELP.get(self.name, ""), self.field.said) if part)
+        return " ".join(part for part in (MORE_HELP.get(self.name, ""), HELP.get(self.name, self.field.said)) if part)
 
     @property
     def marked(self) -> str:

@@ -17,6 +17,7 @@ from wayline.console.pages.confirm import Confirmation, ask, is_confirmed
 from wayline.console.pages.frame import Frame, go, show, show_region
 from wayline.console.pages.job_log import forget_logs
 from wayline.console.pages.refusal import reason_of
+from wayline.console.render.formats import many
 
 router = APIRouter()
 TEMPLATE = "knowledge/forget.html"
@@ -107,21 +108,21 @@ async def counted(client: Client, named: Named) -> tuple[str, ...]:
     """Return what is there now, as far as a list tells: people see the size of what they ask for."""
     if not named.user:
         found = await client.get("/v1/insights", subject_type=named.type, subject_id=named.subject, limit=COUNTED_MAX)
-        return (_many(len(found["facts"]), "insights"),)
+        return (_so_many(len(found["facts"]), "insight"),)
     jobs, sessions, memories = await asyncio.gather(
         client.get("/v1/jobs", user_id=named.user, limit=1, facets=True),
         client.get("/v1/sessions", user_id=named.user, limit=COUNTED_MAX),
         client.get("/v1/memories", user_id=named.user, limit=COUNTED_MAX),
     )
     return (
-        f"{jobs['facets']['jobs']:,} jobs",
-        _many(len(sessions["sessions"]), "sessions"),
-        _many(len(memories["facts"]), "memories"),
+        many(jobs["facets"]["jobs"], "job"),
+        _so_many(len(sessions["sessions"]), "session"),
+        _so_many(len(memories["facts"]), "memory", "memories"),
     )
 
 
-def _many(number: int, noun: str) -> str:
-    return f"{number:,}{' or more' if number >= COUNTED_MAX else ''} {noun}"
+def _so_many(listed: int, one: str, several: str = "") -> str:
+    return f"{many(listed, one, several)}{' or more' if listed >= COUNTED_MAX else ''}"
 
 
 @router.post("/knowledge/forget")
