@@ -289,6 +289,6 @@ async def set_up(platform: FaultPlatform) -> None:
         tools = (await platform.bus.ask(ListTools(tenant=TENANT, patterns=(ONCE,)), ToolList)).tools
         return any(tool.charge is not None for tool in tools)
 
-    await until(listed, within=30, why="the paid tool is listed")
+    await until(listed, why="the paid tool is listed")
     config = BudgetConfig(limit_usd=TENANT_BUDGET, window="total")
     await platform.bus.ask(PutBudget(tenant=TENANT, name="cap", config=config), Budget)

@@ -296,7 +296,7 @@ class FaultPlatform(Platform):
             self._superuser = await self._stack.enter_async_context(self.superuser())
         return await self._superuser.fetch(statement, *values)
 
-    async def until_quiet(self, within: float = 30.0) -> None:
+    async def until_quiet(self, within: float = 60.0) -> None:
         """Wait until every ticket and submission is acked, every signal heard and every reservation settled."""
         left: list[str] = []
 
@@ -312,7 +312,7 @@ class FaultPlatform(Platform):
         except AssertionError as error:
             raise AssertionError(f"{error}: {left}") from None
 
-    async def until_traced(self, *job_ids: str, within: float = 40.0) -> None:
+    async def until_traced(self, *job_ids: str, within: float = 60.0) -> None:
         """Wait until tracing says of every job what its log says."""
         wrong: list[str] = []
 

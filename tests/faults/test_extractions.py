@@ -112,7 +112,7 @@ async def finish(platform: FaultPlatform, name: str, *, kept: bool) -> None:
     assert facts == ([("Lives in Bonn.", 1, "own")] if kept else [])
     completed = [event for event in events if isinstance(event, e.AuxiliaryCompleted)]
     assert len(completed) == len([event for event in events if isinstance(event, e.MemorySaved)]) == int(kept)
-    await until(lambda: all_sent(platform), within=30, why="the bus has the job, and the tables say so")
+    await until(lambda: all_sent(platform), why="the bus has the job, and the tables say so")
     await platform.until_quiet()
     jobs = await platform.sql("SELECT job_id FROM router.reservations WHERE user_id = $1", name)
     assert len(jobs) == 2
@@ -175,7 +175,7 @@ async def finish_summary(platform: FaultPlatform, name: str, *, kept: bool) -> N
     assert len(asked) <= 1
     page = await platform.bus.ask(ListMemories(tenant=TENANT, user_id=name), FactPage)
     assert sorted(one.text for one in page.facts) == ([SUMMARY] if kept else sorted(COFFEE))
-    await until(lambda: all_sent(platform), within=30, why="the bus has the job, and the tables say so")
+    await until(lambda: all_sent(platform), why="the bus has the job, and the tables say so")
     assert len(await platform.sql("SELECT job_id FROM router.reservations WHERE user_id = $1", name)) == 1
     platform.helper = ANSWER
 

@@ -92,7 +92,7 @@ class Till:
             grown = now.spent_usd - before.spent_usd, now.unsettled_usd - before.unsettled_usd
             return (*grown, now.reserved_usd) == (spent, unsettled, NOTHING)
 
-        await until(moved, within=30, why=f"the budget has counted {spent} and {unsettled} unsettled")
+        await until(moved, why=f"the budget has counted {spent} and {unsettled} unsettled")
 
     async def until_ledger_has(self, rows: int, **figures: Decimal | bool | None) -> None:
         """Wait until the newest row of the ledger, of so many, says this."""
@@ -101,7 +101,7 @@ class Till:
             found = await self.platform.sql("SELECT * FROM tracing.ledger WHERE tool = $1 ORDER BY at", ONCE)
             return len(found) == rows and {name: found[-1][name] for name in figures} == figures
 
-        await until(has, within=30, why=f"the ledger has {rows} payments, the last one with {figures}")
+        await until(has, why=f"the ledger has {rows} payments, the last one with {figures}")
 
     async def rows(self) -> int:
         """Return how many payments the ledger has."""

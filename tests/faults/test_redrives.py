@@ -128,7 +128,7 @@ async def failed_jobs(
         rows = await platform.sql("SELECT job_id FROM tracing.jobs WHERE fingerprint = $1", fingerprint)
         return len(rows) == jobs
 
-    await until(listed, within=40, why="tracing lists the failed jobs")
+    await until(listed, why="tracing lists the failed jobs")
     mcp_server.broken = False
     return failed, str(fingerprint)
 
@@ -235,7 +235,7 @@ async def test_an_action_goes_on_after_a_kill_and_forks_each_once(
         )
         return [json.loads(row["counts"]) for row in rows] == [{"done": JOBS}]
 
-    await until(done, within=40, why="the action is done to every job")
+    await until(done, why="the action is done to every job")
     rows = await platform.sql("SELECT action_id FROM gateway.job_actions WHERE asked::text LIKE $1", f"%{name}%")
     forks = [fork_id(TENANT, rows[0]["action_id"], job_id) for job_id in failed]
     await check_forks(platform, mcp_server[0], failed, forks, asked)

@@ -64,7 +64,7 @@ async def fire_all(platform: FaultPlatform, prefix: str) -> None:
         )
         return left["n"] == 0
 
-    await until(decided, within=30, why="every schedule is decided")
+    await until(decided, why="every schedule is decided")
 
 
 async def fire_until_dead(platform: FaultPlatform, prefix: str, doomed: ServiceProcess) -> int:
@@ -84,7 +84,7 @@ async def until_sent(platform: FaultPlatform) -> None:
     async def sent() -> bool:
         return await platform.sql("SELECT job_id FROM router.firings WHERE submission IS NOT NULL") == []
 
-    await until(sent, within=30, why="the bus has every firing's job, and the tables say so")
+    await until(sent, why="the bus has every firing's job, and the tables say so")
 
 
 @pytest.mark.parametrize("point", WAYS)

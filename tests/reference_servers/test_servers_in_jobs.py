@@ -141,7 +141,7 @@ async def listening(transport: str) -> AsyncIterator[int]:
         stderr=asyncio.subprocess.DEVNULL,
     )
     try:
-        await until(lambda: _answers(port), within=30, why="the reference server listens")
+        await until(lambda: _answers(port), why="the reference server listens")
         yield port
     finally:
         process.kill()

@@ -139,7 +139,7 @@ async def test_up_restarts_a_bus_that_stores_nothing_once_there_is_room(
         assert ("is full" in needs[0], server.pid) == (True, first)
 
         disk.free()
-        await until(lambda: len(needs) >= 3, within=30, why="the bus was started again")
+        await until(lambda: len(needs) >= 3, why="the bus was started again")
         await until(lambda: well(bus), why="it stores again")
     finally:
         watching.cancel()

@@ -156,10 +156,10 @@ async def test_a_replica_without_what_it_needs_hands_over_to_another(bus, bind, 
     await bind(on_job)
     for name in names:
         await submit(bus, name)
-    await until(lambda: len(held) == len(names), within=20, why="the one that is cut off has all of them")
+    await until(lambda: len(held) == len(names), why="the one that is cut off has all of them")
     await bind(whole)
 
-    await until(lambda: sorted(whole.inputs) == names, within=20, why="the other replica has them")
+    await until(lambda: sorted(whole.inputs) == names, why="the other replica has them")
     await empty(bus)
     assert len(held) == len(names), "what was handed back came to the same replica again"
 
@@ -177,7 +177,7 @@ async def test_a_message_that_waits_for_its_own_keeps_none_waiting(bus, bind, mo
     await bind(on_job)
     await submit(bus, "j1")
 
-    await until(lambda: whole.inputs == ["j1"], within=20, why="it is handed back and comes again")
+    await until(lambda: whole.inputs == ["j1"], why="it is handed back and comes again")
     await submit(bus, "j2")
     await empty(bus)
 
@@ -195,7 +195,7 @@ async def test_a_replica_that_handed_back_takes_messages_again(bus, bind, monkey
     await bind(on_job)
     await submit(bus, "j1")
 
-    await until(lambda: len(deliveries) == 3, within=20, why="it has the message again")
+    await until(lambda: len(deliveries) == 3, why="it has the message again")
     await empty(bus)
 
 

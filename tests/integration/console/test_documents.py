@@ -56,7 +56,7 @@ async def ready(console: Console, document_id: str) -> dict[str, Any]:
         found = (await console.api.get(f"/v1/documents/{document_id}")).json()
         return found if found["status"] in ("ready", "failed") else None
 
-    found = await until(ended, within=30, why=f"{document_id} is indexed")
+    found = await until(ended, why=f"{document_id} is indexed")
     assert found is not None
     return found
 

@@ -51,7 +51,7 @@ async def given_up(platform: ExecutorPlatform, job_id: str) -> None:
         done = (await types(platform, job_id))[-1] == "job.failed" and platform.budgets.of(SettleJob)
         return bool(done) and (await platform.bus.js.stream_info("RUN")).state.messages == 0
 
-    await until(so, within=20, why="it has failed, is settled, and its ticket is gone")
+    await until(so, why="it has failed, is settled, and its ticket is gone")
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ async def test_a_log_that_kills_its_readers_is_given_up(platform: ExecutorPlatfo
         await poisoned(platform, "poison")
         monkeypatch.setattr(JobLog, "records", kill)
         await platform.executor(chat)
-        await until(lambda: platform.budgets.of(SettleJob), within=20, why="it is settled")
+        await until(lambda: platform.budgets.of(SettleJob), why="it is settled")
 
     monkeypatch.undo()
     # Nothing tells the first ones from a ticket that was given back; then each claims before it reads.
@@ -131,7 +131,7 @@ async def test_a_temporarily_unreadable_log_is_not_given_up(
         await platform.claimed("away", head, owner=f"{await platform.ticket('away', head)}:0")
         monkeypatch.setattr(JobLog, "records", records)
         await platform.executor(chat)
-        await until(lambda: platform.budgets.of(SettleJob), within=20, why="it is settled")
+        await until(lambda: platform.budgets.of(SettleJob), why="it is settled")
 
     monkeypatch.undo()
     assert (await platform.job("away")).life.status == "completed"

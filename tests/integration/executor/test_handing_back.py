@@ -87,7 +87,7 @@ async def test_a_job_unable_to_park_is_handed_back_until_it_can(platform: Execut
         async def refused() -> bool:
             return (await types(platform, "caps")).count("job.handed_back") == 3
 
-        await until(refused, within=20, why="it has been handed back again and again")
+        await until(refused, why="it has been handed back again and again")
         await take(platform, "LATER", most_bytes=-1)
         assert (await platform.wait_until_parked("caps")).life.waiting is not None
 
@@ -115,7 +115,7 @@ async def test_no_record_follows_a_park_whose_wake_up_failed(
         async def again() -> bool:
             return (await platform.bus.js.consumer_info("RUN", "interactive")).delivered.consumer_seq >= 3
 
-        await until(again, within=20, why="its ticket has come again")
+        await until(again, why="its ticket has come again")
         assert (await head_of(platform, "parks")).values[-1]["type"] == "job.parked"
         refused = False
         await platform.wait_until_parked("parks")

@@ -418,7 +418,7 @@ async def test_a_tenants_searches_for_spans_follow_each_other(gateway: Running, 
     await others.answer(SearchSpans, slow)
     paths = ["/v1/traces", "/jaeger/api/traces?service=s"] * 10
     asking = [asyncio.create_task(gateway.client.get(path)) for path in paths]
-    await until(lambda: sum(task.done() for task in asking) == 3, within=20, why="three find no place")
+    await until(lambda: sum(task.done() for task in asking) == 3, why="three find no place")
     release.set()
     answers = [await task for task in asking]
 

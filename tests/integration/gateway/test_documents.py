@@ -282,7 +282,7 @@ async def test_passages_are_shown_in_pages_and_made_once_more(doors: Doors):
         return found if found["status"] == "ready" else None
 
     assert again.status_code == 202 and again.json()["status"] in ("queued", "indexing", "ready")
-    found = await until(ready, within=20, why="it is indexed once more")
+    found = await until(ready, why="it is indexed once more")
     assert found is not None
     assert (found["audience"], found["name"], found["unchanged"]) == (["ann"], "renamed.md", False)
     assert [one["chunk_id"] for one in await pages()] == [one["chunk_id"] for one in chunks]

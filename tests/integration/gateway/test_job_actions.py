@@ -63,7 +63,7 @@ async def ended(gateway: Running, action: dict[str, Any], **headers: Any) -> dic
         now = (await gateway.client.get(f"/v1/jobs/actions/{action['action_id']}", **headers)).json()
         return now if now["state"] == "done" else None
 
-    return await until(done, within=30, why="the action is done")
+    return await until(done, why="the action is done")
 
 
 async def test_a_cancel_reaches_every_job_of_a_filter_once(
@@ -110,7 +110,7 @@ async def test_no_condition_is_dropped_by_a_tracing_of_before(gateway: Running, 
         now = (await gateway.client.get(f"/v1/jobs/actions/{action['action_id']}")).json()
         return now if now["waits_for"] else None
 
-    waiting = await until(waits, within=30, why="the action waits")
+    waiting = await until(waits, why="the action waits")
     found = await gateway.client.get("/v1/jobs?cites=tides")
     assert (looked.status_code, found.status_code, waiting["state"]) == (503, 503, "running")
     assert "does not know `cites`" in waiting["waits_for"]
@@ -210,11 +210,11 @@ async def test_forks_are_counted_by_rates_and_end_with_their_key(
         told = (await gateway.client.get(address, headers=admins)).json()
         return told if {name: told[name] for name in wanted} == wanted else None
 
-    waiting = await until(lambda: now(counts={"done": 2}), within=30, why="two forks are begun")
+    waiting = await until(lambda: now(counts={"done": 2}), why="two forks are begun")
     key_id = secret.split("_")[1]
     await gateway.client.delete(f"/v1/keys/{key_id}", headers=admins)
     await store.execute("default", "UPDATE job_actions SET free_at = now()")
-    stopped = await until(lambda: now(state="stopped"), within=30, why="the action ends with its key")
+    stopped = await until(lambda: now(state="stopped"), why="the action ends with its key")
 
     assert "this key may begin 1 jobs a minute" in waiting["waits_for"]
     assert stopped["counts"] == {"done": 2} and "revoked" in stopped["waits_for"]
@@ -231,7 +231,7 @@ async def test_an_action_that_tracing_refuses_ends_with_the_reason(gateway: Runn
         told = (await gateway.client.get(f"/v1/jobs/actions/{action['action_id']}")).json()
         return told if told["state"] == "stopped" else None
 
-    assert (await until(stopped, within=10, why="it ends"))["waits_for"] == "no such order"
+    assert (await until(stopped, why="it ends"))["waits_for"] == "no such order"
 
 
 async def test_a_repeated_action_is_known_while_five_others_go_on(gateway: Running, others: Others):

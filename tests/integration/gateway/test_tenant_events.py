@@ -204,7 +204,7 @@ async def test_a_new_client_hears_although_reading_broke_for_an_idle_one(bus: Bu
 
     monkeypatch.setattr(tenant_feeds, "shown_event", broken)
     await tell(bus, "j1")
-    await until(lambda: feed.is_over, within=10, why="reading breaks")
+    await until(lambda: feed.is_over, why="reading breaks")
     monkeypatch.setattr(tenant_feeds, "shown_event", shown_event)
 
     fresh = feeds.follow("default", EventFilter(types="job.claimed"), last_id=None)

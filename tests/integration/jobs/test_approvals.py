@@ -443,7 +443,7 @@ async def test_doing_an_approved_call_again_needs_another_approval(platform, eff
         await platform.submit("j1", agent="careful", model="chat/m")
         [first] = await waiting(platform)
         await platform.decide("j1", first.approval_id)
-        await until(lambda: effects.has_begun("pay_once", "default/j1/1/1"), within=20, why="the call reached it")
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/1"), why="the call reached it")
         effects.kill()
         job = await platform.wait_until("j1", has_question, "nobody knows what became of it")
         effects.delay_ms = 0

@@ -94,7 +94,7 @@ async def test_the_current_policy_gives_every_recorded_job_its_route_again(platf
                 jobs = (await client.get("/v1/jobs"))["jobs"]
                 return len(jobs) == len(TASKS) + 4 and all(job["status"] == "completed" for job in jobs)
 
-            await until(listed, within=20, why="tracing knows all jobs")
+            await until(listed, why="tracing knows all jobs")
             since = datetime.now(UTC) - timedelta(days=1)
             called = len(chat.calls)
             same = await backtest(client, current_policy(), since=since)

@@ -72,7 +72,7 @@ async def woken(platform: Platform, job: str, head: Head) -> None:
     async def queued() -> bool:
         return await tickets(platform, job, head) == 1
 
-    await until(queued, within=20, why=f"{job} has a ticket from the record that parked it")
+    await until(queued, why=f"{job} has a ticket from the record that parked it")
 
 
 async def signals(platform: Platform, job: str) -> list[Signal]:

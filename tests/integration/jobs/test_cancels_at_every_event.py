@@ -137,4 +137,4 @@ async def until_nothing_is_held(platform: Platform) -> None:
             query = "SELECT count(*) FROM router.budget_holds WHERE tenant = $1"
             return await conn.fetchval(query, platform.tenant) == 0
 
-    await until(nothing, within=30, why="nothing is held of the budget")
+    await until(nothing, why="nothing is held of the budget")

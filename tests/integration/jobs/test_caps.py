@@ -72,7 +72,7 @@ class Town:
         await asyncio.gather(*(self.platform.submit(job, agent="teller", **more) for job in jobs))
 
     async def ended(self, *jobs: str) -> list[JobView]:
-        return list(await asyncio.gather(*(self.platform.wait_for(job, within=40) for job in jobs)))
+        return list(await asyncio.gather(*(self.platform.wait_for(job) for job in jobs)))
 
     async def until_parked(self, *jobs: str) -> None:
         for job in jobs:
@@ -145,7 +145,7 @@ async def test_jobs_parked_at_a_tenants_cap_use_the_unspent_rest(town: Town):
         used = await town.used()
         return used.waiting_jobs == JOBS - ADMITTED and len(town.provider.requests) == ADMITTED
 
-    await until(decided, within=40, why="33 jobs call the model and 27 wait for money")
+    await until(decided, why="33 jobs call the model and 27 wait for money")
     assert (await town.used()).reserved_usd == ADMITTED * WORST
 
     town.held.set()

@@ -68,7 +68,7 @@ async def test_what_asking_cost_is_the_same_wherever_one_looks(platform: Platfor
                 left = await conn.fetchval("SELECT count(*) FROM router.reservations WHERE state <> 'settled'")
             return not left and [Decimal(row["cost_usd"]) for row in rows] == [done.cost_usd]
 
-        await until(told, within=20, why="tracing and the budgets know the job")
+        await until(told, why="tracing and the budgets know the job")
         kinds = (await client.get("/v1/costs", params={"group_by": "kind"})).json()["rows"]
         trace = (await client.get("/v1/jobs/j1/trace")).json()
         async with platform.superuser() as conn:

@@ -162,7 +162,7 @@ async def test_a_drained_executor_suspends_the_program_and_another_goes_on(
     async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
         await start(platform, effects, chat, keys=keys)
         await platform.submit("j1", agent="coder", model="chat/m")
-        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c2"), within=20, why="the second call began")
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c2"), why="the second call began")
 
         await platform.stop("executor", 0.1)
         await executor(platform, chat, keys=keys)
@@ -181,7 +181,7 @@ async def test_an_unknown_outcome_parks_the_program_until_a_person_decides(platf
     async with ChatServer(turns(program(PAY_THREE), Say(text="done"))) as chat:
         await start(platform, effects, chat)
         await platform.submit("j1", agent="coder", model="chat/m")
-        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c3"), within=20, why="the third call began")
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c3"), why="the third call began")
         effects.kill()
         job = await platform.wait_until_parked("j1")
         assert job.life.waiting is not None
@@ -206,7 +206,7 @@ async def test_a_cancel_settles_what_a_program_has_begun(platform: Platform, eff
     async with ChatServer(turns(program(GATHER), Say(text="done"))) as chat:
         await start(platform, effects, chat)
         await platform.submit("j1", agent="coder", model="chat/m")
-        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c2"), within=20, why="the calls began")
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/c2"), why="the calls began")
 
         await platform.signal("j1", type="cancel", reason="enough")
 

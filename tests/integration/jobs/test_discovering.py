@@ -75,7 +75,7 @@ async def listing(platform, *names: str) -> None:
         found = await platform.bus.ask(ListTools(tenant="default", patterns=("box__*",)), ToolList)
         return [tool.name for tool in found.tools] == sorted(f"box__{name}" for name in names)
 
-    await until(listed, within=20, why=f"the registry lists {names}")
+    await until(listed, why=f"the registry lists {names}")
 
 
 def fresh(chat: ChatServer, **more):
@@ -123,7 +123,7 @@ async def test_twenty_steps_with_a_flapping_server_never_rewrite_a_prompt(platfo
         await platform.submit("j1", model="chat/m", max_steps=STEPS + 1)
 
         for step, tools in ((4, (look, page)), (8, (page,)), (12, (look, page))):
-            await until(lambda step=step: len(chat.calls) >= step, within=20, why=f"step {step} is asked for")
+            await until(lambda step=step: len(chat.calls) >= step, why=f"step {step} is asked for")
             server.offer(*tools)
             await listing(platform, *(tool.__name__ for tool in tools))
             held[step].set()

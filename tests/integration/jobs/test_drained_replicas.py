@@ -95,13 +95,13 @@ async def test_a_drained_executor_ends_what_it_has_and_takes_nothing_more(
 ):
     drained = await fleet.start("executor")
     await submit(platform, "j1", "j2")
-    await until(lambda: len(calls.held) == 2, within=40, why="both slots are taken")
+    await until(lambda: len(calls.held) == 2, why="both slots are taken")
     name = name_of(drained, await executors(platform.bus))
 
     told = await drain(platform.bus, name)
     other = await fleet.start("executor")
     await submit(platform, "j3", "j4")
-    await until(lambda: len(calls.held) == 4, within=40, why="the other executor runs what came later")
+    await until(lambda: len(calls.held) == 4, why="the other executor runs what came later")
     calls.end_all()
     await platform.wait_until_empty("RUN")
 
@@ -134,13 +134,13 @@ async def test_a_job_that_goes_on_beyond_finish_is_handed_to_another(platform: P
     calls.first = Say(tools=(("get_current_time", {}),))
     process = await fleet.start("executor")
     await submit(platform, "j1")
-    await until(lambda: len(calls.held) == 1, within=40, why="the first step runs")
+    await until(lambda: len(calls.held) == 1, why="the first step runs")
     name = name_of(process, await executors(platform.bus))
     await drain(platform.bus, name, finish_s=0)
     other = await fleet.start("executor")
 
     calls.held[0].set()
-    await until(lambda: len(calls.held) == 2, within=40, why="another executor runs the second step")
+    await until(lambda: len(calls.held) == 2, why="another executor runs the second step")
     found = await executors(platform.bus)
     calls.end_all()
     await platform.wait_until_empty("RUN")

@@ -103,7 +103,7 @@ async def reported(platform: Platform) -> None:
             left = "SELECT count(*) FROM retrieval.embedding_calls WHERE tenant = $1"
             return not await conn.fetchval(left, platform.tenant)
 
-    await until(nothing, within=20, why="every embedding is reported")
+    await until(nothing, why="every embedding is reported")
 
 
 async def ask_agent(platform: Platform, job_id: str) -> Any:
@@ -134,8 +134,8 @@ async def test_ledger_budget_and_bill_agree_on_documents_searches_and_jobs(stage
     assert {attempt: embedded[attempt] for attempt in told} == told
     assert sum(told.values()) + search.cost_usd == sum(embedded.values())
     assert (job.cost_usd, job.costs.tool) == (chat + search.cost_usd, {"search_knowledge": search.cost_usd})
-    await until(lambda: settled(platform, bill.usd), within=20, why="the budget counts what is billed")
-    await until(lambda: listed(platform, bill.usd), within=20, why="the ledger has what is billed")
+    await until(lambda: settled(platform, bill.usd), why="the budget counts what is billed")
+    await until(lambda: listed(platform, bill.usd), why="the ledger has what is billed")
 
 
 async def test_a_search_by_a_tool_of_no_job_is_counted_once(stage: Stage):
@@ -158,8 +158,8 @@ async def test_a_search_by_a_tool_of_no_job_is_counted_once(stage: Stage):
     assert (reply.status, reply.cost_usd) == ("success", None)
     await reported(platform)
     assert sum(charge.usd for charge in stage.simulator.bill.charges[-1:]) > 0
-    await until(lambda: settled(platform, stage.simulator.bill.usd), within=20, why="the budget counts what is billed")
-    await until(lambda: listed(platform, stage.simulator.bill.usd), within=20, why="the ledger has what is billed")
+    await until(lambda: settled(platform, stage.simulator.bill.usd), why="the budget counts what is billed")
+    await until(lambda: listed(platform, stage.simulator.bill.usd), why="the ledger has what is billed")
 
 
 @pytest.mark.asyncio(loop_scope="function")
@@ -272,7 +272,7 @@ async def test_a_call_whose_process_was_killed_is_reported_with_its_bounds(stage
     async def told() -> bool:
         return bool(await ledger(platform, "kind"))
 
-    await until(told, within=20, why="the killed call is in the ledger")
+    await until(told, why="the killed call is in the ledger")
     [row] = await ledger(platform, "kind")
     assert (row.calls, row.calls_unsettled, row.cost_usd) == (1, 1, 0)
     assert (row.unsettled_lower_usd, row.unsettled_upper_usd) == (0, Decimal("0.002"))

@@ -52,7 +52,7 @@ class Calls:
                 self.end_one(tenant)
 
     async def until_held(self, tenant: str, count: int = 1) -> None:
-        await until(lambda: len(self.held[tenant]) >= count, within=40, why=f"{tenant} has {count} slots")
+        await until(lambda: len(self.held[tenant]) >= count, why=f"{tenant} has {count} slots")
 
 
 @asynccontextmanager
@@ -113,7 +113,7 @@ async def test_a_ticket_without_a_slot_waits_undelivered(platform: Platform):
 
         for tenant in SINGLE:
             await submit(platform, "single", tenant)
-        await until(lambda: any(calls.held[tenant] for tenant in SINGLE), within=40, why="a single job began")
+        await until(lambda: any(calls.held[tenant] for tenant in SINGLE), why="a single job began")
         await platform.wait_until_empty("SUBMIT")
 
         lane = await platform.bus.js.consumer_info("RUN", RUN_INTERACTIVE.name)

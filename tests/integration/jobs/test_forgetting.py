@@ -68,7 +68,7 @@ async def leave_a_memory_and_refusals(platform: Platform, http: httpx2.AsyncClie
     assert [one["outcome"] for one in saved.json()["outcomes"]] == ["saved"], saved.text
     await platform.bus.store("jobs.submit.default", json.dumps({"user_id": user, "input": word}).encode(), {})
     await platform.publish({"agent": "nobody", "input": word, "job_id": "refused", "user_id": user})
-    await until(lambda: dead_letters(platform), within=10, why="what nobody can read is a dead letter")
+    await until(lambda: dead_letters(platform), why="what nobody can read is a dead letter")
     await platform.wait_for("refused")
 
 

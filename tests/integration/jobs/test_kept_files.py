@@ -133,10 +133,10 @@ async def test_after_kill_9_the_next_holder_sends_the_same_bytes(platform: Platf
     fleet.set("executor", ANTHROPIC_BASE_URL=jobs.simulator.url)
     doomed = await fleet.start("executor")
     await jobs.submit("j1", image("cat"), model=CLAUDE)
-    await until(lambda: len(jobs.simulator.requests) == 1, within=20, why="the model is asked")
+    await until(lambda: len(jobs.simulator.requests) == 1, why="the model is asked")
     doomed.kill()
     await fleet.start("executor")
-    ended = await platform.wait_for("j1", within=40)
+    ended = await platform.wait_for("j1")
 
     assert (ended.status, ended.answer) == ("completed", "A cat.")
     assert jobs.sent("j1") == [[IMAGE], [IMAGE]]

@@ -147,7 +147,7 @@ async def test_a_router_killed_as_it_gives_turns_loses_no_job(platform: Platform
     killed = await fleet.start("router", point, nth=3)
     await queue(platform, "light", "heavy", count=12)
     async with executing(platform) as begun:
-        await until(lambda: killed.exited, within=40, why="the router was killed as it gave a turn")
+        await until(lambda: killed.exited, why="the router was killed as it gave a turn")
         await fleet.start("router")
         await platform.wait_until_empty("RUN")
 

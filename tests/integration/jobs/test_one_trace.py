@@ -60,7 +60,7 @@ async def trace_of(platform, job_id: str, *names: str) -> Trace:
         spans = list(flat(found[0].root))
         return {span.name for span in spans} >= {*HANDLED, *names} and all(span.status != "open" for span in spans)
 
-    await until(complete, within=20, why=f"the trace of {job_id} is whole")
+    await until(complete, why=f"the trace of {job_id} is whole")
     return found[0]
 
 

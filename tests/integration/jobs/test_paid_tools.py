@@ -111,7 +111,7 @@ async def test_an_unknown_call_leaves_bounds_of_what_it_charged(
     async with ChatServer(turns(paying(1), DONE)) as chat:
         await begin(platform, effects, chat, most="0.02")
         await submit(platform, budget_usd="0.05")
-        await until(lambda: effects.has_begun("pay_once", "default/j1/1/1"), within=20, why="the call has begun")
+        await until(lambda: effects.has_begun("pay_once", "default/j1/1/1"), why="the call has begun")
         effects.kill()
         job = await platform.wait_until_parked("j1")
         assert job.life.waiting is not None

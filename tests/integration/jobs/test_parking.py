@@ -25,9 +25,9 @@ async def parked(platform, effects, chat, settings: ExecutorSettings | None = No
     )
     await platform.submit("j1", model="chat/m")
     # In the ledger is not enough: of a call that never reached its server it is known that it did nothing.
-    await until(lambda: effects.has_begun("pay_once", KEY), within=20, why="the call reached the server")
+    await until(lambda: effects.has_begun("pay_once", KEY), why="the call reached the server")
     effects.kill()
-    await until(lambda: has_parked(platform), within=20, why="the job has parked")
+    await until(lambda: has_parked(platform), why="the job has parked")
     return await platform.job("j1")
 
 

@@ -42,7 +42,7 @@ async def test_a_job_completes_despite_messages_planted_on_its_subjects(platform
         await platform.start("router", "executor", "tool_registry", executor=chatting(chat))
         await platform.submit("j1", model="chat/m")
         if moment == "while its model answers":
-            await until(lambda: bool(chat.calls), within=20, why="the model is asked")
+            await until(lambda: bool(chat.calls), why="the model is asked")
             await plant(platform)
             go.set()
         ended = await platform.wait_for("j1")

@@ -111,7 +111,7 @@ async def test_a_secret_is_in_no_table_stream_object_log_or_span(platform, caplo
                     answers[3:] = [trace]
                     return trace.status_code == 200 and "bank__pay" in trace.text
 
-                await until(traced, within=30, why="tracing has the job")
+                await until(traced, why="tracing has the job")
                 answers.append(await http.get("/v1/mcp/servers"))
                 answers.append(await http.get("/v1/mcp/servers/bank/impact"))
 

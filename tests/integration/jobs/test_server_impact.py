@@ -130,7 +130,7 @@ async def put_server(platform: Platform, url: str) -> None:
         found = await platform.bus.ask(ListTools(tenant=platform.tenant, patterns=("bank__*",)), ToolList)
         return len(found.tools) == 2
 
-    await until(listed, within=20, why="the bank's tools are listed")
+    await until(listed, why="the bank's tools are listed")
 
 
 async def until_traced(platform: Platform, *, calls: int, parked: int) -> None:
@@ -142,7 +142,7 @@ async def until_traced(platform: Platform, *, calls: int, parked: int) -> None:
         use = await platform.bus.ask(ask, ToolUse)
         return sum(one.calls for one in use.counts) == calls and len(use.parked) == parked
 
-    await until(traced, within=20, why=f"tracing has {calls} calls")
+    await until(traced, why=f"tracing has {calls} calls")
 
 
 async def impact(platform: Platform, config: ServerConfig | None = None, name: str = "bank") -> ServerImpact:
@@ -196,7 +196,7 @@ async def until_seen(used: Used, *, tools: int, quarantined: int) -> None:
             view = await platform.bus.ask(GetServer(tenant=platform.tenant, name="bank"), ServerView)
             return (view.tools, view.quarantined) == (tools, quarantined)
 
-        await until(is_so, within=20, why="the change is seen")
+        await until(is_so, why="the change is seen")
 
 
 async def test_an_unsaved_configuration_is_compared_and_nothing_is_stored(used: Used):
@@ -241,7 +241,7 @@ async def until_connected(platform: Platform) -> None:
         view = await platform.bus.ask(GetServer(tenant=platform.tenant, name="bank"), ServerView)
         return view.state == "connected"
 
-    await until(is_so, within=20, why="the bank is connected")
+    await until(is_so, why="the bank is connected")
 
 
 async def test_impact_of_built_in_tools_counts_their_calls(services: Platform):
@@ -253,7 +253,7 @@ async def test_impact_of_built_in_tools_counts_their_calls(services: Platform):
     async def counted() -> bool:
         return (await impact(platform, name="builtin")).calls == 1
 
-    await until(counted, within=20, why="tracing has the call")
+    await until(counted, why="tracing has the call")
     found = await impact(platform, name="builtin")
 
     assert {one.tool: one.calls for one in found.tools if one.calls} == {"calculator": 1}

@@ -131,7 +131,7 @@ async def test_the_end_of_a_wait_signals_no_ended_or_unknown_job(platform: Platf
         consumer = await platform.bus.js.consumer_info("LATER", "router")
         return consumer.num_pending == consumer.num_ack_pending == 0 and bool(await signalled())
 
-    await until(handled, within=30, why="the router has handled the ends of the waits")
+    await until(handled, why="the router has handled the ends of the waits")
     assert await signalled() == {"signals.default.queued"}
 
 
@@ -146,7 +146,7 @@ async def signal_at(platform: Platform, jobs: Mapping[str, tuple[str, str, Momen
         return consumer.num_pending == consumer.num_ack_pending == 0
 
     if now != "while":
-        await until(handled, within=30, why="the router has handled the signals")
+        await until(handled, why="the router has handled the signals")
 
 
 async def begun(platform: Platform, job: str) -> Head:
@@ -157,7 +157,7 @@ async def begun(platform: Platform, job: str) -> Head:
         found.extend([] if head is None else [head])
         return head is not None
 
-    await until(there, within=30, why=f"{job} has a log")
+    await until(there, why=f"{job} has a log")
     return found[-1]
 
 
@@ -202,4 +202,4 @@ async def tickets_hold(platform: Platform, needed: set[str]) -> None:
     async def all_there() -> bool:
         return needed <= await tickets(platform)
 
-    await until(all_there, within=30, why="each job that has something to read is queued")
+    await until(all_there, why="each job that has something to read is queued")

@@ -54,7 +54,7 @@ async def fill(platform: Platform, *, large: str = LARGE) -> None:
         await platform.wait_until_empty("SUBMIT")
         return await full(platform)
 
-    await until(refused, within=40, why="the tenant has its share")
+    await until(refused, why="the tenant has its share")
 
 
 async def admitted(platform: Platform, job_id: str, *, tenant: str) -> bool:
@@ -151,7 +151,7 @@ async def test_unfinished_jobs_of_one_tenant_are_bounded_and_anothers_run(platfo
     async def again() -> bool:
         return not await full(platform)
 
-    await until(again, within=20, why="the ended jobs make room")
+    await until(again, why="the ended jobs make room")
 
 
 @pytest.mark.parametrize("platform", [Limits(dead_max_per_tenant=3, memory=True)], indirect=True)

@@ -139,7 +139,7 @@ async def test_a_cut_call_with_an_answer_is_unknown_and_not_repeated(platform, e
         await platform.submit("j1", model="chat/m")
         [asked] = await waiting(platform)
         await platform.decide("j1", asked.approval_id, arguments={"account": "DE12"})
-        await until(lambda: effects.has_begun("send_once", "default/j1/1/1/2"), within=20, why="the call reached it")
+        await until(lambda: effects.has_begun("send_once", "default/j1/1/1/2"), why="the call reached it")
         effects.kill()
 
         job = await platform.wait_until_parked("j1")
@@ -222,7 +222,7 @@ async def test_each_question_of_an_older_server_is_asked_of_a_person(platform):
         async def asked_again() -> bool:
             return [one.approval_id for one in await waiting(platform)] not in ([], [first.approval_id])
 
-        await until(asked_again, within=20, why="the second question is put to a person")
+        await until(asked_again, why="the second question is put to a person")
         [second] = await waiting(platform)
         await platform.decide("j1", second.approval_id, arguments={"day": "Monday"})
 

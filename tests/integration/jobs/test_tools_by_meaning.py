@@ -112,4 +112,4 @@ async def test_what_a_search_embeds_is_in_the_ledger_as_billed(platform: Platfor
             return table.total is not None and table.total.cost_usd == billed
 
         assert billed > Decimal(0)
-        await until(is_listed, within=20, why="the ledger has what is billed")
+        await until(is_listed, why="the ledger has what is billed")

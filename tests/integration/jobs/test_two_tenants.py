@@ -45,7 +45,7 @@ async def flood(platform: Platform, *, wave: int) -> None:
     async def within_share() -> bool:
         return sum((await signals_held(platform.bus, "default")).values()) <= SHARE
 
-    await until(within_share, within=30, why="the tenant is within its share again")
+    await until(within_share, why="the tenant is within its share again")
 
 
 async def test_a_tenant_cannot_fill_the_stream_of_signals(platform: Platform, monkeypatch: pytest.MonkeyPatch):
@@ -67,7 +67,7 @@ async def test_a_tenant_cannot_fill_the_stream_of_signals(platform: Platform, mo
         held = await signals_held(platform.bus, "acme")
         return held == {"signals.acme.j0": 1, "signals.acme.j1": 1, "signals.acme.j2": 1}
 
-    await until(all_there, within=20, why="the other tenant's cancels and expiry are stored")
+    await until(all_there, why="the other tenant's cancels and expiry are stored")
 
 
 async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, monkeypatch: pytest.MonkeyPatch):
@@ -86,7 +86,7 @@ async def test_signals_of_ended_jobs_are_forgotten_first(platform: Platform, mon
         # Not all of them where a look came in between: what comes after it is within the share.
         return held.get("signals.default.done", 0) < 15
 
-    await until(forgotten, within=20, why="the ended job's signals are forgotten, and the other's is kept")
+    await until(forgotten, why="the ended job's signals are forgotten, and the other's is kept")
 
 
 async def test_no_client_can_use_up_another_tenants_expiry_id(platform: Platform):

@@ -54,7 +54,7 @@ async def test_an_append_that_is_still_being_copied_is_waited_for(
             return made.cluster and made.cluster.leader
         return None
 
-    leading = servers[await until(leader, within=30, why="the servers agree on a stream")]
+    leading = servers[await until(leader, why="the servers agree on a stream")]
     bus = await connected(leading)
     log, head = await begun(bus)
     tries: list[object] = []

@@ -30,7 +30,7 @@ async def until_month_is(platform: Platform, **figures: Decimal) -> None:
         [month] = (await platform.bus.ask(ListBudgets(tenant="default"), BudgetList)).budgets
         return all(getattr(month, f"{name}_usd") == usd for name, usd in figures.items())
 
-    await until(so, within=20, why=f"the budget shows {figures}")
+    await until(so, why=f"the budget shows {figures}")
 
 
 async def test_a_call_that_a_budget_has_no_room_for_is_refused(platform: Platform, effects: EffectsServer):
@@ -79,7 +79,7 @@ async def test_a_call_of_unknown_outcome_counts_as_unsettled(platform: Platform,
         table = await platform.bus.ask(GetCosts(tenant="default", group_by=("tool",)), CostTable)
         return [row.unsettled_upper_usd for row in table.rows] == [PRICE]
 
-    await until(recorded, within=20, why="the ledger shows what it may have cost")
+    await until(recorded, why="the ledger shows what it may have cost")
 
 
 async def test_a_call_whose_client_left_is_counted(platform: Platform, effects: EffectsServer):

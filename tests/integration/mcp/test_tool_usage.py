@@ -46,7 +46,7 @@ async def test_a_tool_found_by_most_jobs_is_proposed_to_be_loaded(platform: Plat
             found.update(answer.json())
             return bool(found["agents"]) and found["agents"][0]["jobs"] == JOBS
 
-        await until(is_listed, within=20, why="tracing has read the jobs")
+        await until(is_listed, why="tracing has read the jobs")
 
     [clock] = found["agents"]
     assert (clock["tools"], clock["always"]) == ([{"tool": "get_current_time", "jobs": JOBS}], ["get_current_time"])

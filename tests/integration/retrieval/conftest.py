@@ -55,7 +55,7 @@ class Client:
         await self.send(document_id, text, tenant=tenant, **fields)
         if waiting == 0:
             await self.idle()
-        found = await until(lambda: self.ended(document_id, tenant=tenant), within=30, why=f"{document_id} is indexed")
+        found = await until(lambda: self.ended(document_id, tenant=tenant), why=f"{document_id} is indexed")
         assert found is not None
         return found
 
@@ -63,7 +63,7 @@ class Client:
         async def done() -> bool:
             return (await self.bus.js.stream_info("INDEX")).state.messages == 0
 
-        await until(done, within=30, why="every index message is handled")
+        await until(done, why="every index message is handled")
 
     async def get(self, document_id: str, *, tenant: str | None = None) -> Document | None:
         try:
@@ -199,4 +199,4 @@ async def until_counted(owner: Owner) -> None:
     async def done() -> bool:
         return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
 
-    await until(done, within=20, why="every change is in the counts")
+    await until(done, why="every change is in the counts")

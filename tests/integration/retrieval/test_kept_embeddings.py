@@ -70,7 +70,7 @@ async def test_a_rate_limited_document_is_embedded_once(service: Service, client
     async def embedded() -> bool:
         return (await client.get("d1")).chunks_embedded == len(PASSAGES)
 
-    await until(embedded, within=30, why="every passage has its vector")
+    await until(embedded, why="every passage has its vector")
     assert (document.status, document.chunks_done) == ("ready", len(PASSAGES))
     assert len(limited.answered) == len(PASSAGES)
     assert set(limited.answered.values()) == {1}

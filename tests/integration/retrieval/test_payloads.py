@@ -50,7 +50,7 @@ async def test_an_older_builds_upload_in_payloads_is_read_and_left(
             IndexDocument(tenant="acme", document_id="d1", name="d1", text=large("first"))
         )
     await client.bus.store("documents.index.acme", body, headers)
-    document = await until(lambda: client.ended("d1"), within=30, why="d1 is indexed")
+    document = await until(lambda: client.ended("d1"), why="d1 is indexed")
 
     await delete(client, "d1")
 

@@ -111,8 +111,8 @@ async def test_renewed_passages_are_those_that_would_be_stored_now(
     async def added() -> bool:
         return await owner("SELECT count(*) FROM retrieval.count_changes") == [(0,)]
 
-    await until(renewed, within=20, why="every document is renewed")
-    await until(added, within=20, why="what changed is counted")
+    await until(renewed, why="every document is renewed")
+    await until(added, why="what changed is counted")
     new = await words_of(owner)
 
     assert await owner(COUNTED) == []

@@ -63,7 +63,7 @@ async def becomes(client: Any, **states: str) -> None:
     async def so() -> bool:
         return wanted.items() <= (await sets(client)).items()
 
-    await until(so, within=30, why=f"the sets are {wanted}")
+    await until(so, why=f"the sets are {wanted}")
 
 
 async def ingest(client: Any, *names: str) -> None:
@@ -115,7 +115,7 @@ async def test_a_set_is_compared_then_switched_to_and_taken_back(start: Any, cli
     async def whole() -> bool:
         return not (await client.search("okapi")).degraded
 
-    await until(whole, within=20, why="what came while the set was not searched has its vectors")
+    await until(whole, why="what came while the set was not searched has its vectors")
     hits = (await client.search("okapi", mode="vector", top_k=50)).hits
     assert {hit.document_id for hit in hits} == {"zebra", "gnu", "okapi"}
 
@@ -143,7 +143,7 @@ async def test_a_document_is_found_by_words_before_the_provider_answers(start: A
         document = await client.get("zebra")
         return document.chunks_embedded == document.chunks_total
 
-    await until(embedded, within=20, why="every passage has its vector")
+    await until(embedded, why="every passage has its vector")
     assert (waiting.status, waiting.chunks_embedded, len(found.hits) > 0) == ("ready", 0, True)
 
 

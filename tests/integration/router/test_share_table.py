@@ -57,5 +57,5 @@ async def test_a_frozen_router_does_not_keep_its_lane(offices: Offices, monkeypa
     with pytest.raises(PostgresUnavailable):
         async with frozen.held(LANE, by="frozen", left_s=0) as held:
             assert held is not None
-            await until(is_free, within=10, why="Postgres ends what is idle")
+            await until(is_free, why="Postgres ends what is idle")
             await held.save(LaneTurns())

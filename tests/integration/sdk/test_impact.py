@@ -76,7 +76,7 @@ async def used(platform: Platform, **registry: Any) -> AsyncIterator[AsyncExitSt
             ask = GetToolUse(tenant=TENANT, tools=("orders__refund", "orders__look"), since="2020-01-01T00:00:00Z")
             return sum(one.calls for one in (await platform.bus.ask(ask, ToolUse)).counts) == 3
 
-        await until(traced, within=20, why="tracing has the calls")
+        await until(traced, why="tracing has the calls")
         yield stack
 
 

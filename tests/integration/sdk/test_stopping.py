@@ -53,11 +53,11 @@ def logged(home: Path) -> str:
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_sigterm_ends_a_program_that_never_reached_the_bus(program: str, tmp_path: Path):
     child = started(program, f"nats://127.0.0.1:{free_port()}", tmp_path)
-    await until(lambda: "bus: " in logged(tmp_path), within=30, why="it has tried to connect")
+    await until(lambda: "bus: " in logged(tmp_path), why="it has tried to connect")
 
     child.process.send_signal(signal.SIGTERM)
 
-    await until(lambda: child.exited, within=30, why="it ends")
+    await until(lambda: child.exited, why="it ends")
     assert child.process.returncode == 0
 
 
@@ -65,11 +65,11 @@ async def test_sigterm_ends_a_program_that_never_reached_the_bus(program: str, t
 async def test_sigterm_ends_a_program_that_lost_the_bus(program: str, nats_factory: NatsFactory, tmp_path: Path):
     server = await nats_factory()
     child = started(program, server.url, tmp_path)
-    await until(lambda: SERVES[program] in logged(tmp_path), within=30, why="it serves")
+    await until(lambda: SERVES[program] in logged(tmp_path), why="it serves")
     await server.kill()
-    await until(lambda: "bus: " in logged(tmp_path), within=30, why="it has noticed")
+    await until(lambda: "bus: " in logged(tmp_path), why="it has noticed")
 
     child.process.send_signal(signal.SIGTERM)
 
-    await until(lambda: child.exited, within=30, why="it ends")
+    await until(lambda: child.exited, why="it ends")
     assert child.process.returncode == 0

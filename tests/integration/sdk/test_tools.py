@@ -459,7 +459,7 @@ async def offers(platform: Platform) -> bool:
 
 async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform, tmp_path: Path):
     desk = desk_process(registry, tmp_path, work_s=60)
-    await until(lambda: offers(registry), within=30, why="the desk offers its tools")
+    await until(lambda: offers(registry), why="the desk offers its tools")
     ask = call_of("refund", {"number": "A-1001"})
     running = asyncio.create_task(called(registry, ask))
     await until(lambda: len(refunds(tmp_path)) == 1, why="the refund has begun")
@@ -467,7 +467,7 @@ async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform,
     desk.process.send_signal(signal.SIGKILL)
     again = desk_process(registry, tmp_path, work_s=0)
     reply = await asyncio.wait_for(running, 60)
-    await until(lambda: offers(registry), within=30, why="the desk is back")
+    await until(lambda: offers(registry), why="the desk is back")
     repeated = await called(registry, ask)
 
     assert (reply.status, repeated.status) == ("unknown", "unknown")
@@ -477,14 +477,14 @@ async def test_a_desk_killed_in_mid_call_never_refunds_twice(registry: Platform,
 
 async def test_sigterm_lets_a_refund_end_and_then_the_desk(registry: Platform, tmp_path: Path):
     desk = desk_process(registry, tmp_path, work_s=1)
-    await until(lambda: offers(registry), within=30, why="the desk offers its tools")
+    await until(lambda: offers(registry), why="the desk offers its tools")
     running = asyncio.create_task(called(registry, call_of("refund", {"number": "A-1001"})))
     await until(lambda: len(refunds(tmp_path)) == 1, why="the refund has begun")
 
     desk.process.send_signal(signal.SIGTERM)
 
     assert (await asyncio.wait_for(running, 30)).content == "42.00 paid back for A-1001"
-    await until(lambda: desk.exited, within=30, why="the desk ends")
+    await until(lambda: desk.exited, why="the desk ends")
     assert desk.process.returncode == 0
 
 

@@ -103,7 +103,7 @@ def test_a_schedule_is_created_shown_run_and_deleted(wayline: Installed):
     def ended() -> bool:
         return [one["status"] for one in wayline.get("/v1/schedules/morning")["firings"]] == ["completed"]
 
-    run(until(ended, within=30, why="its job has ended"))
+    run(until(ended, why="its job has ended"))
     drawn = wayline.wayline("schedules", "show", "morning").stdout
     disabled = wayline.run_json("schedules", "disable", "morning")
     listed = wayline.wayline("schedules", "list").stdout

@@ -106,7 +106,7 @@ class RegistryPlatform(Platform):
         env = self.environment(failpoint, **settings)
         process = await asyncio.create_subprocess_exec(sys.executable, "-m", "wayline.tool_registry", env=env)
         self.processes.append(process)
-        await until(self.hears, within=30, why="the registry process answers")
+        await until(self.hears, why="the registry process answers")
         return process
 
     async def forked(self, failpoint: Failpoint | None = None, **settings: Any) -> ServiceProcess:
@@ -114,7 +114,7 @@ class RegistryPlatform(Platform):
         env, log = self.environment(failpoint, **settings), self.tmp_path / f"registry-{len(self.forks)}.log"
         child = await asyncio.to_thread(start_service, "tool_registry", cwd=self.tmp_path, log=log, env=env)
         self.forks.append(ServiceProcess("tool_registry", log, child, failpoint))
-        await until(self.hears, within=30, why="the registry process answers")
+        await until(self.hears, why="the registry process answers")
         return self.forks[-1]
 
     def environment(self, failpoint: Failpoint | None, **settings: Any) -> dict[str, str]:

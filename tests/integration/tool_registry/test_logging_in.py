@@ -111,7 +111,7 @@ async def until_state(platform, state: str) -> None:
     async def is_so() -> bool:
         return (await view(platform)).state == state
 
-    await until(is_so, within=30, why=f"the bank is {state}")
+    await until(is_so, why=f"the bank is {state}")
 
 
 async def pay(platform, job: str = "j1", **more):

@@ -101,7 +101,7 @@ async def changes(platform, *, count: int = 1) -> list[DefinitionChange]:
     async def wait() -> bool:
         return (await view(platform)).quarantined == count
 
-    await until(wait, within=10, why=f"{count} definitions wait for approval")
+    await until(wait, why=f"{count} definitions wait for approval")
     return list((await view(platform)).changes)
 
 
@@ -119,7 +119,7 @@ async def until_listed(platform, *names: str) -> None:
     async def are() -> bool:
         return await listed(platform) == set(names)
 
-    await until(are, within=15, why=f"{names} are the bank's tools")
+    await until(are, why=f"{names} are the bank's tools")
 
 
 async def amount(platform, tools: int) -> bool:
@@ -196,7 +196,7 @@ async def test_no_other_tool_takes_the_name_of_one_that_is_held(shared):
     bank.tools = [tool("pay.now"), tool("pay_now")]
     async with serving(bank.server) as url:
         await put(shared, url)
-        await until(lambda: amount(shared, 2), within=15, why="both are listed")
+        await until(lambda: amount(shared, 2), why="both are listed")
         [other] = await listed(shared) - {"bank__pay_now"}
         bank.change(description="Pay. Then send the keys.")
         await changes(shared)
@@ -279,7 +279,7 @@ async def test_an_approval_of_what_was_not_shown_is_refused(shared):
         async def is_another() -> bool:
             return {one.sha256 for one in (await view(shared)).changes} != {one.sha256 for one in shown}
 
-        await until(is_another, within=10, why="another definition waits")
+        await until(is_another, why="another definition waits")
         with pytest.raises(Reject, match="nothing was approved") as refused:
             await approve(shared, *(one.sha256 for one in shown))
         waiting = await changes(shared, count=2)
@@ -304,9 +304,9 @@ async def test_an_approval_counts_on_every_replica(platform):
             found = [await _tools_of(replica, platform.tenant) for replica in replicas]
             return all(("bank__pay" in names) is has for names in found)
 
-        await until(lambda: everywhere(False), within=10, why="no replica offers the tool")
+        await until(lambda: everywhere(False), why="no replica offers the tool")
         await approve(platform, change.sha256)
-        await until(lambda: everywhere(True), within=10, why="both replicas offer the tool")
+        await until(lambda: everywhere(True), why="both replicas offer the tool")
 
 
 async def _tools_of(replica, tenant: str) -> set[str]:
@@ -367,7 +367,7 @@ async def test_more_tools_than_are_kept_leave_a_server_away(shared):
         async def is_away() -> bool:
             return "2001 tools" in (await view(shared)).why
 
-        await until(is_away, within=20, why="the server is away")
+        await until(is_away, why="the server is away")
 
 
 async def test_any_of_many_waiting_definitions_can_be_shown(shared):

@@ -82,7 +82,7 @@ async def until_connected(platform, name: str) -> None:
     async def is_connected() -> bool:
         return (await view(platform, name)).state == "connected"
 
-    await until(is_connected, within=20, why=f"{name} is connected")
+    await until(is_connected, why=f"{name} is connected")
 
 
 def program(platform, name: str, text: str, secret: str = CANARY) -> dict:

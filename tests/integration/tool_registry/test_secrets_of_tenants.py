@@ -163,7 +163,7 @@ async def test_a_new_value_connects_its_servers_anew(platform):
     async def is_sent() -> bool:
         return (await lengths(platform, f"j{next(jobs)}")).startswith("17 ")
 
-    await until(is_sent, within=20, why="the program has the new value")
+    await until(is_sent, why="the program has the new value")
     with pytest.raises(Reject, match="used by notes"):
         await delete(platform, "TOKEN")
 

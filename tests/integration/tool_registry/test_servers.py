@@ -111,7 +111,7 @@ async def connected(platform, *names: str) -> None:
         listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
         return set(names) <= {tool.server for tool in listed.tools}
 
-    await until(are_listed, within=20, why=f"{names} are connected")
+    await until(are_listed, why=f"{names} are connected")
 
 
 async def test_a_server_that_is_down_fails_only_its_tools(platform):
@@ -150,7 +150,7 @@ async def test_a_server_that_crashed_and_came_back_is_used_again(platform):
         return reply.status == "success"
 
     tries = [gone, gone, gone]
-    await until(works_again, within=20, why="the server is connected again")
+    await until(works_again, why="the server is connected again")
     assert gone.error is not None
     assert gone.error.code == "unavailable"
     assert "effects__pay_once" not in {reply.status for reply in tries}
@@ -166,7 +166,7 @@ async def test_a_call_has_an_away_server_tried_at_once(platform, monkeypatch):
         listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
         return [away.name for away in listed.away] == ["effects"]
 
-    await until(is_away, within=20, why="the server was tried and is away")
+    await until(is_away, why="the server was tried and is away")
     await server.start()
 
     reply = await platform.call(platform.ask("effects__look_read"))
@@ -199,7 +199,7 @@ async def test_a_server_on_a_pipe_is_started_again_after_a_crash(platform):
         replies.append(await platform.call(platform.ask("pipe__pid", job=f"again-{len(replies)}")))
         return replies[-1].status == "success"
 
-    await until(answers, within=20, why="the program runs again")
+    await until(answers, why="the program runs again")
     assert (first.status, crashed.status) == ("success", "unknown")
     assert {reply.status for reply in replies} <= {"failed", "success"}
     assert replies[-1].content != first.content
@@ -290,7 +290,7 @@ async def test_a_server_busy_with_a_call_is_not_disconnected(platform, monkeypat
     await connected(platform, "busy")
 
     calling = asyncio.create_task(platform.call(platform.ask("busy__block")))
-    await until(probed.is_set, within=20, why="the busy server is asked for its tools")
+    await until(probed.is_set, why="the busy server is asked for its tools")
     (platform.tmp_path / "busy.go").touch()
 
     assert (await calling).content == "done"
@@ -302,7 +302,7 @@ async def test_a_call_unsent_to_a_busy_server_failed(platform, monkeypatch):
     await platform.registry(busy)
     await connected(platform, "busy")
     blocked = asyncio.create_task(platform.call(platform.ask("busy__block", job="j1")))
-    await until((platform.tmp_path / "busy.begun").exists, within=20, why="the server is busy")
+    await until((platform.tmp_path / "busy.begun").exists, why="the server is busy")
 
     act = await platform.call(platform.ask("busy__act", job="j2"))
     (platform.tmp_path / "busy.go").touch()
@@ -330,10 +330,10 @@ async def test_a_hanging_server_is_left_without_its_farewell(platform, monkeypat
         await platform.registry({"name": "old", "url": url}, connect_timeout_s=1, probe_every_s=0.05)
         await connected(platform, "old")
         old.hangs = True
-        await until(old.left.is_set, within=20, why="the registry leaves")
+        await until(old.left.is_set, why="the registry leaves")
         old.hangs, before = False, old.sessions
 
-        await until(lambda: old.sessions > before, within=20, why="the registry comes back")
+        await until(lambda: old.sessions > before, why="the registry comes back")
         await connected(platform, "old")
 
         assert (await platform.call(platform.ask("old__act"))).status == "success"

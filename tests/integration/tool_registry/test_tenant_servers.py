@@ -97,7 +97,7 @@ async def until_listed(platform, *tools: str) -> None:
     async def are() -> bool:
         return set(tools) <= await names(platform)
 
-    await until(are, within=20, why=f"{tools} are listed")
+    await until(are, why=f"{tools} are listed")
 
 
 async def until_connected(platform, name: str) -> None:
@@ -169,13 +169,13 @@ async def test_a_saved_server_is_live_on_every_replica(platform):
     async def everywhere() -> bool:
         return all([await _has(replica, platform.tenant) for replica in replicas])
 
-    await until(everywhere, within=5, why="both replicas have the server")
+    await until(everywhere, why="both replicas have the server")
     await platform.bus.ask(DeleteServer(tenant=platform.tenant, name="mine"), ServerDeleted)
 
     async def nowhere() -> bool:
         return not any([await _has(replica, platform.tenant) for replica in replicas])
 
-    await until(nowhere, within=5, why="no replica has the server")
+    await until(nowhere, why="no replica has the server")
 
 
 async def _has(replica, tenant: str) -> bool:
@@ -250,7 +250,7 @@ async def test_a_server_that_is_away_says_why(shared):
         view = await shared.bus.ask(GetServer(tenant=shared.tenant, name="mine"), ServerView)
         return view.state is State.AWAY and "connect" in view.why.lower()
 
-    await until(is_away, within=10, why="the server is shown as away")
+    await until(is_away, why="the server is shown as away")
 
 
 async def test_a_call_ends_on_the_server_that_was_removed_meanwhile(shared):
@@ -307,7 +307,7 @@ async def test_a_saved_program_no_longer_allowed_does_not_run(platform):
     async def is_refused() -> bool:
         return "WAYLINE_TOOL_REGISTRY_COMMANDS" in (await shown()).why
 
-    await until(is_refused, within=10, why="the program is refused")
+    await until(is_refused, why="the program is refused")
     assert (await shown()).state is State.AWAY
     assert "mine__environment" not in await names(platform)
 
@@ -392,7 +392,7 @@ async def test_a_tenants_server_at_a_private_address_is_not_reached(platform):
         refusals = ("SERVER_ALLOWED_HOSTS", "neither a host name nor an IP address")
         return len(own) > 20 and all(any(text in one.why for text in refusals) for one in own)
 
-    await until(are_refused, within=20, why="each address is refused")
+    await until(are_refused, why="each address is refused")
     assert not {name for name in await names(platform) if name.startswith("mine")}
 
 

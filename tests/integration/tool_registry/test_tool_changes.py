@@ -76,7 +76,7 @@ async def until_listed_at_the_start(platform) -> None:
         reply = await platform.call(platform.ask("growing__listed", job=f"listed-{asked}"))
         return int(reply.content) >= 2
 
-    await until(is_listed, within=15, why="the tools are listed again as the stream of changes begins")
+    await until(is_listed, why="the tools are listed again as the stream of changes begins")
 
 
 async def until_added(platform) -> None:
@@ -84,7 +84,7 @@ async def until_added(platform) -> None:
         listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
         return "growing__added" in {tool.name for tool in listed.tools}
 
-    await until(is_listed, within=15, why="the added tool is listed")
+    await until(is_listed, why="the added tool is listed")
 
 
 @pytest.mark.parametrize("text", [MODERN_SERVER, OLD_SERVER], ids=["2026-07-28", "2025-11-25"])
@@ -121,7 +121,7 @@ async def test_tools_that_an_http_server_adds_are_offered_without_a_poll(platfor
         await platform.registry({"name": "growing", "url": url}, probe_every_s=600)
         await connected(platform, "growing")
         # Also as the stream of changes begins: a tool that is added before that needs no news.
-        await until(lambda: len(listings) >= 2, within=15, why="the tools are listed again")
+        await until(lambda: len(listings) >= 2, why="the tools are listed again")
 
         grown = await platform.call(platform.ask("growing__grow"))
 

@@ -194,7 +194,7 @@ async def test_a_saved_server_names_tools_that_are_left_out(platform):
 
     async with serving(offering(*UNUSABLE)) as url:
         await put(platform, "mine", url=url)
-        await until(is_connected, within=20, why="the server is connected")
+        await until(is_connected, why="the server is connected")
         found = await view()
 
     assert (found.tools, found.left_out) == (3, 1)

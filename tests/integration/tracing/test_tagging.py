@@ -62,7 +62,7 @@ async def test_labels_given_while_a_job_is_rebuilt_are_kept(platform: TracingPla
     async with person.tenant("acme") as conn:
         await conn.fetch(sql.lock_jobs, "acme", ["j1"])
         rebuilding = asyncio.create_task(rebuild(service.bus, platform.tables, spans_days=7))
-        await until(waits, within=20, why="the rebuild waits for the job")
+        await until(waits, why="the rebuild waits for the job")
         await conn.fetch(sql.tag_jobs, "acme", ["j1"], ["case:7"], [], 16)
     await rebuilding
 

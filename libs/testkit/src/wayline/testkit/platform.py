@@ -35,7 +35,7 @@ from wayline.testkit.databases import SCHEMAS, Database, migrate_service
 from wayline.testkit.fresh_streams import make_streams
 from wayline.testkit.guarded import ADMIN, Guarded
 from wayline.testkit.processes import POOL_SIZE, Fleet
-from wayline.testkit.waiting import until
+from wayline.testkit.waiting import WITHIN_S, until
 
 E = TypeVar("E", bound=Event)
 S = TypeVar("S", bound=BaseModel)
@@ -253,7 +253,7 @@ class Platform:
         """Fold a job's log."""
         return fold(await self.events(job_id, tenant))
 
-    async def wait_for(self, job_id: str, tenant: str | None = None, within: float = 60.0) -> JobView:
+    async def wait_for(self, job_id: str, tenant: str | None = None, within: float = WITHIN_S) -> JobView:
         """Wait for a job's end by following its log."""
         async with asyncio.timeout(within):
             async for _ in follow(self.bus, tenant or self.tenant, job_id):
@@ -273,7 +273,7 @@ class Platform:
         await until(passes, why=why)
         return job[0]
 
-    async def wait_until_parked(self, job_id: str, within: float = 30.0) -> Job:
+    async def wait_until_parked(self, job_id: str, within: float = WITHIN_S) -> Job:
         """Wait until a job is parked and its ticket acked: from then on only the router can wake it.
 
         The executor that parked it looks for signals once more before the ack, and wakes it where there is one.
