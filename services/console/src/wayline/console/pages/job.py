@@ -206,23 +206,17 @@ async def read(
     only: EventFilter = NO_FILTER,
     problem: str = "",
     is_long: bool = False,
-    known: dict[str, Any] | None = None,
+    log: list[dict[str, Any]] | None = None,
 ) -> JobPage:
-    """Ask the API for what one view of a job needs.
+    """Ask the API for what one view of a job needs. `log`: what was read of it before.
 
     The log comes first: what is read after it is at least as new, so that the stream can go on behind it. A page of a
-    job that has ended is not read again, so it needs the whole log. `known`: the job, read before: of one that had
-    ended then all is read side by side.
+    job that has ended is not read again, so it needs the whole log.
     """
     client = visitor.client
     rows_max, calls_max = (ROWS_MAX, CALLS_SHOWN) if is_long else (ROWS_FIRST, CALLS_FIRST)
-    if known and known["status"] in ENDED:
-        job = known
-        events, trace = await asyncio.gather(read_log(client, job_id), _trace_in(view, client, job_id, rows_max))
-    else:
-        events = await read_log(client, job_id)
-        job = await client.job(job_id)
-        trace = await _trace_in(view, client, job_id, rows_max)
+    events = await read_log(client, job_id) if log is None else log
+    job, trace = await asyncio.gather(client.job(job_id), _trace_in(view, client, job_id, rows_max))
     has_ended = job["status"] in ENDED
     if has_ended and not (events and events[-1]["type"] in TERMINAL):
         events = await read_log(client, job_id)
@@ -264,9 +258,9 @@ def _frame(request: Request, visitor: Visitor, job_id: str) -> Frame:
 
 @router.get("")
 async def job(request: Request, visitor: VisitorDependency, job_id: JobId, only: Shown) -> StreamingResponse:
-    """Show a job."""
-    known = await visitor.client.job(job_id)
-    part = Part(lambda: read(visitor, job_id, only.view, only=only, is_long=only.is_long, known=known))
+    """Show a job; of the two that every view needs its log is answered sooner, and says whether there is such a job."""
+    log = await read_log(visitor.client, job_id)
+    part = Part(lambda: read(visitor, job_id, only.view, only=only, is_long=only.is_long, log=log))
     return stream(request, TEMPLATE, _frame(request, visitor, job_id), part, views=VIEWS)
 
 
