@@ -38,6 +38,15 @@ INVOICE: dict[str, Any] = {
     },
     "additionalProperties": False,
 }
+ODD: dict[str, Any] = {
+    "properties": {
+        "a b": {"type": "string", "enum": [], "description": " spaced "},
+        "<b>": {"enum": ["<p>", "&amp;"], "description": "\nlower"},
+        "size": {"type": "array", "items": {"type": "integer", "enum": [1, 2], "description": "One."}},
+        "empty": {"type": "object", "properties": {}, "required": []},
+    },
+    "type": ["object", "null"],
+}
 DOCUMENT = {"type": "file", "document_id": "lease", "sha256": "a" * 64}
 
 
@@ -57,7 +66,9 @@ def place(fields: dict[str, str], name: str) -> str:
 
 
 @pytest.mark.parametrize("view", ["table", "json"])
-@pytest.mark.parametrize("schema", [INVOICE, {"type": "object"}, None], ids=["invoice", "any object", "none"])
+@pytest.mark.parametrize(
+    "schema", [INVOICE, ODD, {"type": "object"}, None], ids=["invoice", "odd", "any object", "none"]
+)
 def test_an_untouched_schema_comes_back_byte_by_byte(schema: Any, view: Any):
     shown = page({"output_schema": schema})
     sections = shown.around.schema.sections({"output_schema": schema}, {}, {"output_schema.next": view}.get)

@@ -128,7 +128,7 @@ def _types(schema: Schema) -> list[Any]:
 
 def _kind(schema: Schema) -> str | None:
     types, words = _types(schema), schema.get("enum")
-    if isinstance(words, list) and types in ([], ["string"]) and all(_is_word(word) for word in words):
+    if isinstance(words, list) and words and types in ([], ["string"]) and all(_is_word(word) for word in words):
         return "choice"
     return types[0] if _are_texts(types) and len(types) == 1 and types[0] in dict(KINDS) else None
 
