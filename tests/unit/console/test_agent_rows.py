@@ -110,6 +110,14 @@ def test_fields_of_a_field_are_added_and_taken_away():
     }
 
 
+def test_fields_of_a_field_go_with_its_kind():
+    fields = sent(output_schema=INVOICE)
+    lines = place(fields, "lines")
+    found, problem = read(fields | {f"{lines}kind": "string", f"{lines}1.name": "price"})
+
+    assert found["properties"]["lines"] == {"type": "array", "items": {"type": "string"}} and problem == ""
+
+
 def test_a_schema_is_made_of_rows_alone():
     fields = sent()
     first, second = "output_schema.0.", "output_schema.1."

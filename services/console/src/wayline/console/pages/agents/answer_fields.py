@@ -167,22 +167,23 @@ def read_rows(get: Get, name: str, *, is_inner: bool = False) -> tuple[FieldRow,
     for row in rows:
         if row.is_empty:
             continue
-        found.append(replace(row, error=row.error or _problem(row, taken, INNER_KINDS if is_inner else KINDS)))
+        found.append(replace(row, error=_problem(row, taken, INNER_KINDS if is_inner else KINDS)))
         taken.add(row.name)
     return tuple(found)
 
 
 def _read(sent: SentRow, *, is_inner: bool) -> FieldRow:
+    kind = sent.text("kind")
     return FieldRow(
         name=sent.text("name"),
-        kind=sent.text("kind"),
+        kind=kind,
         is_list=sent.ticked("list"),
         is_required=sent.ticked("required"),
         description=sent.text("description"),
         choices=sent.text("choices"),
         was=sent.text("was"),
         rules=sent.text("rules"),
-        fields=() if is_inner else read_rows(sent.get, sent.name, is_inner=True),
+        fields=read_rows(sent.get, sent.name, is_inner=True) if kind == "object" and not is_inner else (),
     )
 
 
