@@ -131,7 +131,7 @@ plan-quality: $(VENV)/.ready ## Measure plans on a public set, by words alone an
 # What `make test` walks with one seed, or with a part of the examples.
 WALKS := $(shell grep -rlE 'testkit.walks|from hypothesis' tests --include='test_*.py')
 faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
-	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/standalone/test_backup_commands.py tests/integration/standalone/test_rotation.py tests/integration/standalone/test_rotation_under_load.py tests/integration/jobs/test_fair_share.py tests/integration/retrieval/test_bad_input.py $(WALKS)
+	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/standalone/test_backup_commands.py tests/integration/standalone/test_rotation.py tests/integration/standalone/test_rotation_under_load.py tests/integration/jobs/test_fair_share.py tests/integration/jobs/test_forgetting.py tests/integration/retrieval/test_bad_input.py $(WALKS)
 
 cluster: $(VENV)/.ready ## Three NATS servers and a Postgres with a standby: leaders killed, frozen, wiped, cut off, the standby promoted, one server moved to three and back
 	WAYLINE_CLUSTER_JOBS=500 WAYLINE_CLUSTER_FAULTS=200 $(BIN)/python -m pytest -s -m slow tests/integration/chassis/test_clusters.py tests/faults/test_cluster.py tests/faults/test_partitions.py tests/faults/test_cluster_faults.py tests/faults/test_cluster_disk.py tests/faults/test_promotion.py tests/faults/test_moving.py
