@@ -49,6 +49,7 @@ from wayline.contracts.memory import (
 from wayline.embedded import PostgresServer
 from wayline.retrieval import app
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_rows import arguments_of
 from wayline.retrieval.memory.fact_rules import INSIGHTS_PER_SUBJECT_MAX
 from wayline.retrieval.memory.fact_table import FactTable, load_queries
@@ -218,7 +219,7 @@ class Crowd:
         tiers: list[Tier | None] = [tier for tier, most in CAPS.items() for _ in range(most)]
         insights: list[Tier | None] = [None] * INSIGHTS_PER_SUBJECT_MAX
         users = (facts - SUBJECTS * INSIGHTS_PER_SUBJECT_MAX) // len(tiers)
-        rememberer = Rememberer(memory.facts, memory.vectors, per_tenant_max=2 * facts)
+        rememberer = Rememberer(memory.facts, memory.vectors, FactQuota(memory.facts, 2 * facts))
         crowd = cls(memory, rememberer, users, random.Random(facts))
         known = await memory.rows({str(number): sentence(number) for number in range(SENTENCES)})
         owners = [(subject(number), insights) for number in range(SUBJECTS)]

@@ -34,6 +34,7 @@ from wayline.contracts.memory import (
     SubjectLink,
     SubjectRef,
 )
+from wayline.retrieval.memory import fact_table
 from wayline.testkit import Platform
 
 from .conftest import Owner
@@ -179,6 +180,18 @@ async def test_writers_at_the_cap_leave_exactly_the_cap(memory: Memory):
     assert len([one for one in await memory.list() if one.tier == "core"]) == 8
     expired = await memory.list(states=("expired",))
     assert [one.retired_because for one in expired] == ["its tier was full"] * 2
+
+
+async def test_saves_forget_the_oldest_history(memory: Memory, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(fact_table, "RETIRED_MAX", 2)
+    monkeypatch.setattr(fact_table, "SWEEP_EVERY", 1)
+    for number, place in enumerate(("Ulm", "Bonn", "Jena", "Kiel", "Trier")):
+        known = await memory.list()
+        named = {"replaces": known[0].fact_id} if known else {}
+        await memory.save(fact(f"Lives in {place}.", seq=number, **named), key=f"k{number}")
+
+    history = await memory.list(states=("superseded",))
+    assert [one.text for one in history] == ["Lives in Kiel.", "Lives in Jena."]
 
 
 async def test_a_tainted_fact_waits_until_it_is_released(memory: Memory):

@@ -12,6 +12,7 @@ import pytest_asyncio
 from wayline.contracts.memory import NewFact, Quoted, RecallInsights, RecallMemories, SubjectRef, WrittenBy
 from wayline.retrieval import app
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
+from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import Owner
@@ -58,7 +59,7 @@ class Memory:
         embedder = app.make_embedder(Settings(embedding_model=LEXICAL_MODEL))
         facts, vectors = FactTable(store), FactVectors(TextEmbedder(embedder, Telemetry("test")))
         self._store = store
-        self._remember = Rememberer(facts, vectors, per_tenant_max=10 * EACH)
+        self._remember = Rememberer(facts, vectors, FactQuota(facts, 10 * EACH))
         self._recall = Recaller(facts, vectors)
         self._numbers = count(EACH)
 

@@ -49,6 +49,14 @@ async def test_a_tenant_sees_its_own_rows_only(store: Store):
         assert await conn.fetchval("SELECT id FROM notes") == "g"
 
 
+async def test_one_statement_with_several_arguments_writes_all_or_none(store: Store):
+    await store.executemany("acme", INSERT, [("acme", "a"), ("acme", "b")])
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await store.executemany("acme", INSERT, [("acme", "c"), ("acme", "a")])
+
+    assert [row["id"] for row in await store.fetch("acme", "SELECT id FROM notes ORDER BY id")] == ["a", "b"]
+
+
 async def test_the_tenant_is_gone_from_the_pooled_connection_afterwards(store: Store):
     async with store.tenant("acme") as conn:
         await conn.execute(INSERT, "acme", "a")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from wayline.contracts.memory import Fact, FactsSaved, NewFact, WrittenBy
+from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_rules import Standing
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_text import FactText
@@ -54,17 +55,18 @@ class Facts:
     async def has_room(self, *_: Any) -> bool:
         return True
 
-    @asynccontextmanager
-    async def owned(self, *_: Any) -> AsyncIterator[Facts]:
-        yield self
-
-    async def begin(self, *_: Any) -> dict[str, Any]:
-        if self.refused is not None:
-            raise self.refused
+    @property
+    def before(self) -> dict[str, Any]:
         return FactsSaved(outcomes=()).model_dump()
 
-    async def standing(self) -> list[Standing]:
-        of_facts = [[getattr(row.fact, name) for name in Standing._fields[:-1]] for row in self.rows]
+    @asynccontextmanager
+    async def owned(self, *_: Any) -> AsyncIterator[Facts]:
+        if self.refused is not None:
+            raise self.refused
+        yield self
+
+    async def standing(self, *_: Any) -> list[Standing]:
+        of_facts = [[getattr(row.fact, name) for name in Standing._fields[:-2]] for row in self.rows]
         return [Standing(*fields, is_embedded=False) for fields in of_facts]
 
     async def named(self, fact_ids: Sequence[str]) -> list[Row]:
@@ -90,7 +92,8 @@ class Vectors:
 
 
 async def save(facts: Facts, vectors: Vectors, text: str) -> FactsSaved:
-    rememberer = Rememberer(cast(FactTable, facts), cast(FactVectors, vectors), 10)
+    table = cast(FactTable, facts)
+    rememberer = Rememberer(table, cast(FactVectors, vectors), FactQuota(table, 10))
     new = NewFact(text=text, category="profile")
     return await rememberer.save("acme", ANN, [new], WrittenBy(), key="k", content_hash="h")
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -156,6 +156,11 @@ class Store:
         """Run one statement for a tenant; the answer is Postgres's own, such as `INSERT 0 1`."""
         async with self._connection(_slug(tenant)) as conn:
             return await conn.execute(sql, *args)
+
+    async def executemany(self, tenant: str, sql: str, args: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for a tenant with each of several arguments, all or none."""
+        async with self._connection(_slug(tenant)) as conn:
+            await conn.executemany(sql, args)
 
     @asynccontextmanager
     async def _transaction(self, context: str) -> AsyncIterator[Connection]:

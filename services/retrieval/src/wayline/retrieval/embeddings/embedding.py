@@ -25,6 +25,8 @@ LONG_WEIGHT, LONG_MAX = 0.3, 2.5
 """Long words are rare ones: each letter adds to a word's weight, up to a limit."""
 NUMBER_WEIGHT = 0.3
 WORDS_CACHED_MAX = 50_000
+HERE_CHARS_MAX = 500
+"""Of texts whose vectors take less time than a thread takes to begin and tell."""
 MEANING_MIN = 0.1
 """What vectors have to be worth beside words where an embedder understands meaning."""
 DIMENSIONS = 384
@@ -91,6 +93,8 @@ class LexicalHash:
         self._features: dict[str, tuple[NDArray[np.intp], Vectors]] = {}
 
     async def embed(self, texts: Sequence[str], *, payer: Payer | None = None) -> Vectors:
+        if sum(map(len, texts)) <= HERE_CHARS_MAX:
+            return self.vectors(texts)
         return await asyncio.to_thread(self.vectors, texts)
 
     def batches(self, texts: Sequence[str]) -> list[Sequence[str]]:

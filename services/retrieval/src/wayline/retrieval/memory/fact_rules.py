@@ -78,6 +78,8 @@ class Standing(NamedTuple):
     expires_at: datetime | None
     recorded_at: datetime
     is_embedded: bool = True
+    is_compared: bool = False
+    """Whether a new fact may repeat or contradict it, or names it."""
 
 
 R = TypeVar("R", bound=Ranked)

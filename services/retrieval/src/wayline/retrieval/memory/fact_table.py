@@ -50,7 +50,7 @@ THEN = (
     "AND (expires_at IS NULL OR expires_at > $3)"
 )
 SWEEP_EVERY = 16
-"""One save in so many forgets keys that are too old; it forgets up to a hundred."""
+"""One save in so many forgets up to a hundred keys that are too old, and the versions that are too many."""
 OWN_OR_INFERRED = ["own", "inferred"]
 """What is recalled: a fact of strangers only once a person has released it, as their own."""
 
@@ -58,6 +58,13 @@ OWN_OR_INFERRED = ["own", "inferred"]
 def load_queries() -> Queries:
     """Read the statements of this room."""
     return Queries.load(files("wayline.retrieval.memory").joinpath("queries.sql"))
+
+
+class WriteKey(NamedTuple):
+    """What makes a write be done once, and the hash of what it was asked for."""
+
+    key: str
+    content_hash: str
 
 
 class Place(NamedTuple):
@@ -83,11 +90,15 @@ class FactTable:
         self._sql = load_queries()
 
     @asynccontextmanager
-    async def owned(self, tenant: str, owner: Owner) -> AsyncIterator[OwnedFacts]:
-        """Open a transaction that alone writes facts of this owner."""
+    async def owned(self, tenant: str, owner: Owner, write: WriteKey | None = None) -> AsyncIterator[OwnedFacts]:
+        """Open a transaction that alone writes facts of this owner, under a key or none. Raises MemoryKeyConflict."""
         async with self._store.tenant(tenant) as conn:
-            await conn.execute(self._sql.lock_owner, tenant, owner.name)
-            yield OwnedFacts(conn, self._sql, tenant, owner)
+            owned = OwnedFacts(conn, self._sql, tenant, owner)
+            if write is None:
+                await conn.execute(self._sql.lock_owner, tenant, owner.name)
+            else:
+                await owned.begin(write)
+            yield owned
 
     async def has_room(self, tenant: str, most: int) -> bool:
         """Return whether a tenant has fewer facts than it may."""
@@ -135,9 +146,12 @@ class FactTable:
 
     async def set_vectors(self, tenant: str, rows: Sequence[Row], vectors: Sequence[Vector], model: str) -> None:
         """Store the vectors of versions that have none of this model."""
-        if rows:
-            named = [row.fact.fact_id for row in rows], [row.fact.version for row in rows]
-            await self._store.execute(tenant, self._sql.set_vectors, tenant, *named, vectors_argument(vectors), model)
+        made = [
+            (tenant, row.fact.fact_id, row.fact.version, vector, model)
+            for row, vector in zip(rows, vectors, strict=True)
+        ]
+        if made:
+            await self._store.executemany(tenant, self._sql.set_vector, made)
 
     async def with_conversations(self, tenant: str, facts: Sequence[Fact]) -> list[Fact]:
         """Return facts with the conversations in which they were said or used, of each the newest."""
@@ -221,30 +235,29 @@ class OwnedFacts:
         self._sql = sql
         self._tenant = tenant
         self._owner = owner
+        self.before: dict[str, Any] | None = None
+        """What was answered under the key before."""
 
-    async def begin(self, key: str, content_hash: str) -> dict[str, Any] | None:
-        """Take a key, or return what was answered under it. Raises MemoryKeyConflict: it was asked something else."""
-        taken = await self._conn.fetchval(self._sql.begin_write, self._tenant, key, self._owner.name, content_hash)
+    async def begin(self, write: WriteKey) -> None:
+        """Lock the owner, and take a key or read what was answered under it. Raises MemoryKeyConflict."""
+        taken = await self._conn.fetchval(self._sql.begin_write, self._tenant, self._owner.name, *write)
         if taken is not None:
-            return None
-        row = await self._conn.fetchrow(self._sql.find_write, self._tenant, key)
+            return
+        row = await self._conn.fetchrow(self._sql.find_write, self._tenant, write.key)
         assert row is not None
-        if (row["owner"], row["content_hash"]) != (self._owner.name, content_hash):
-            raise MemoryKeyConflict(key=key)
-        return row["answer"]
+        if (row["owner"], row["content_hash"]) != (self._owner.name, write.content_hash):
+            raise MemoryKeyConflict(key=write.key)
+        self.before = row["answer"]
 
-    async def standing(self) -> list[Standing]:
-        """Return how the owner's facts stand that are not history."""
-        rows = await self._conn.fetch(self._sql.standing_facts, self._tenant, self._owner.name)
-        return [Standing(*row) for row in rows]
-
-    async def compared(self, keys: Sequence[str], fact_ids: Sequence[str]) -> list[Row]:
-        """Return the facts that are not history and share a key, or are named."""
+    async def standing(self, keys: Sequence[str] = (), fact_ids: Sequence[str] = ()) -> list[Standing]:
+        """Return how the owner's facts stand that are not history; compared are those that share a key or are named."""
         wanted = (self._tenant, self._owner.name, list(keys), list(fact_ids))
-        return [row_of(row) for row in await self._conn.fetch(self._sql.compared_facts, *wanted)]
+        return [Standing(*row) for row in await self._conn.fetch(self._sql.standing_facts, *wanted)]
 
     async def named(self, fact_ids: Sequence[str]) -> list[Row]:
-        """Return the facts of these ids that are not history."""
+        """Return the facts of these ids that are not history, the oldest first."""
+        if not fact_ids:
+            return []
         wanted = (self._tenant, self._owner.name, list(fact_ids))
         return [row_of(row) for row in await self._conn.fetch(self._sql.named_facts, *wanted)]
 
@@ -300,8 +313,6 @@ class OwnedFacts:
         said_here = {row.fact.fact_id for row in plan.inserts} | {said.fact_id for said in plan.said_again}
         if said_here and place.conversation is not None:
             await conn.execute(sql.note_said, tenant, sorted(said_here), *place, now)
-        if plan.retired:
-            await conn.execute(sql.forget_old_versions, tenant, self._owner.name, RETIRED_MAX)
         reach(Failpoint.RETRIEVAL_FACTS_AFTER)
 
     async def set_keys(self, rows: Sequence[Row]) -> None:
@@ -311,12 +322,17 @@ class OwnedFacts:
             await self._conn.execute(self._sql.set_keys, self._tenant, made)
 
     async def end(self, key: str, answer: Frozen, now: datetime) -> None:
-        """Keep the answer under its key, and forget a few keys that are never repeated any more."""
+        """Keep the answer under its key, and now and then forget what is too old."""
         stored = answer.model_dump(mode="json")
         await self._conn.execute(self._sql.end_write, self._tenant, key, stored)
         if crc32(key.encode()) % SWEEP_EVERY == 0:
             oldest = now - timedelta(days=KEYS_KEPT_DAYS)
             await self._conn.execute(self._sql.forget_old_writes, self._tenant, self._owner.name, oldest)
+            await self.forget_old_versions()
+
+    async def forget_old_versions(self) -> None:
+        """Delete the oldest versions that are history, where they are too many."""
+        await self._conn.execute(self._sql.forget_old_versions, self._tenant, self._owner.name, RETIRED_MAX)
 
     async def note_change(self, fact: Fact, what: str, by: str, reason: str | None) -> None:
         """Write down who decided what about a fact."""

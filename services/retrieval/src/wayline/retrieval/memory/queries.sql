@@ -3,7 +3,13 @@
 SELECT pg_advisory_xact_lock(hashtextextended('retrieval.memory/' || $1::text || '/' || $2::text, 0));
 
 -- name: begin_write
-INSERT INTO fact_writes (tenant, write_key, owner, content_hash) VALUES ($1, $2, $3, $4)
+-- The lock of `lock_owner`, then a key; no row: it is taken. What follows has one plan for all owners: making one for each
+-- takes longer than it runs.
+WITH locked AS MATERIALIZED (
+    SELECT pg_advisory_xact_lock(hashtextextended('retrieval.memory/' || $1::text || '/' || $2::text, 0)),
+        set_config('plan_cache_mode', 'force_generic_plan', true)
+)
+INSERT INTO fact_writes (tenant, owner, write_key, content_hash) SELECT $1::text, $2::text, $3::text, $4::text FROM locked
 ON CONFLICT (tenant, write_key) DO NOTHING
 RETURNING write_key;
 
@@ -30,19 +36,15 @@ WHERE ctid = ANY (ARRAY(SELECT ctid FROM fact_writes WHERE written_at < $1 ORDER
 -- name: live_facts
 SELECT * FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL ORDER BY recorded_at, fact_id;
 
--- name: compared_facts
--- Those that share a key with a new fact, those that are named, and those whose keys nobody has made.
-SELECT * FROM facts
-WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL
-    AND (compared_by IS NULL OR compared_by && $3::text[] OR fact_id = ANY ($4::text[]))
+-- name: named_facts
+SELECT * FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL AND fact_id = ANY ($3::text[])
 ORDER BY recorded_at, fact_id;
 
--- name: named_facts
-SELECT * FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL AND fact_id = ANY ($3::text[]);
-
 -- name: standing_facts
+-- Those are compared that share a key with a new fact, those that are named, and those whose keys nobody has made.
 SELECT fact_id, version, kind, tier, state, importance, confidence, uses, times, last_said_at, last_used_at, expires_at,
-    recorded_at, embedding IS NOT NULL AS is_embedded
+    recorded_at, embedding IS NOT NULL AS is_embedded,
+    (compared_by IS NULL OR compared_by && $3::text[] OR fact_id = ANY ($4::text[])) AS is_compared
 FROM facts WHERE tenant = $1 AND owner = $2 AND retired_at IS NULL;
 
 -- name: has_room
@@ -73,10 +75,12 @@ WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 UPDATE facts SET times = times + 1, last_said_at = $4, expires_at = $5, keywords = $6, compared_by = $7
 WHERE tenant = $1 AND fact_id = $2 AND version = $3 AND retired_at IS NULL;
 
--- name: set_vectors
-UPDATE facts SET embedding = made.embedding, embedding_model = $5, dimensions = vector_dims(made.embedding)
-FROM unnest($2::text[], $3::integer[], $4::vector[]) AS made (fact_id, version, embedding)
-WHERE facts.tenant = $1 AND facts.fact_id = made.fact_id AND facts.version = made.version;
+-- name: set_vector
+-- It does not wait for the disk: a fact whose vector is lost is found by its words, and gets it with the next save.
+WITH unhurried AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE facts SET embedding = $4::vector, embedding_model = $5, dimensions = vector_dims($4::vector)
+FROM unhurried
+WHERE tenant = $1 AND fact_id = $2 AND version = $3;
 
 -- name: set_keys
 UPDATE facts SET compared_by = made.keys

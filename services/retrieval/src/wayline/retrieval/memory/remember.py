@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,20 +14,19 @@ from wayline.chassis import Failpoint, reach
 from wayline.contracts.errors import NotFound
 from wayline.contracts.memory import ChangeFact, Fact, FactKind, FactsSaved, NewFact, WrittenBy
 from wayline.retrieval.memory.comparison_keys import keys_to_compare
+from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_refusals import refusal
 from wayline.retrieval.memory.fact_rules import CATEGORIES, Ranked, Standing, expiry, over_caps
-from wayline.retrieval.memory.fact_table import FactTable, Place
+from wayline.retrieval.memory.fact_table import FactTable, Place, WriteKey
 from wayline.retrieval.memory.fact_text import FactText
 from wayline.retrieval.memory.fact_vectors import FactVectors
-from wayline.retrieval.memory.memory_errors import FactRefused, MemoriesFull, NothingToDecide, VersionConflict
+from wayline.retrieval.memory.memory_errors import FactRefused, NothingToDecide, VersionConflict
 from wayline.retrieval.memory.plan_save import TIER_FULL, Owner, Plan, Retired, Row, compares_meaning, plan_save
 from wayline.retrieval.storable import storable
 
 if TYPE_CHECKING:
     from wayline.retrieval.embeddings.embedding import Vectors
 
-ROOM_KNOWN_S = 30.0
-"""How long it is believed that a tenant has room: counting its facts takes longer than saving one."""
 KEYS_MADE_MAX = 50
 """Facts of an older version that one save makes the keys of."""
 
@@ -70,8 +68,7 @@ class Rememberer:
 
     facts: FactTable
     vectors: FactVectors
-    per_tenant_max: int
-    _room: dict[str, float] = field(default_factory=dict)
+    quota: FactQuota
     _saving: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Saves of each owner that are under way."""
 
@@ -79,7 +76,7 @@ class Rememberer:
         self, tenant: str, owner: Owner, facts: Sequence[NewFact], written: WrittenBy, *, key: str, content_hash: str
     ) -> FactsSaved:
         """Remember facts, once for the key. Raises MemoryKeyConflict, MemoriesFull, and Retry."""
-        await self._room_of(tenant)
+        await self.quota.check(tenant)
         save = _Save(tenant, owner, [_storable(fact) for fact in facts], written, key, content_hash)
         self._saving[save.name] += 1
         # Beside the transaction, which seldom needs the vectors: they take as long as all of it.
@@ -104,14 +101,13 @@ class Rememberer:
 
     async def _write(self, save: _Save, embedding: asyncio.Task[tuple[Vectors | None, str | None]]) -> _Saved:
         """Decide on facts and write them. Raises _MeaningDecides: that takes vectors, and there are none yet."""
-        async with self.facts.owned(save.tenant, save.owner) as owned:
-            before = await owned.begin(save.key, save.content_hash)
-            standing = await owned.standing()
+        async with self.facts.owned(save.tenant, save.owner, WriteKey(save.key, save.content_hash)) as owned:
+            standing = await owned.standing(*_to_compare(save.facts))
             bare = [one.fact_id for one in standing if not one.is_embedded]
-            if before is not None:
-                return _Saved(FactsSaved.model_validate({**before, "repeated": True}), [], bare)
+            if owned.before is not None:
+                return _Saved(FactsSaved.model_validate({**owned.before, "repeated": True}), [], bare)
             now = datetime.now(UTC)
-            known = await owned.compared(*_to_compare(save.facts)) if standing else []
+            known = await owned.named([one.fact_id for one in standing if one.is_compared])
             if not embedding.done() and compares_meaning(save.facts, known):
                 raise _MeaningDecides
             vectors = (await embedding)[0] if embedding.done() else None
@@ -180,15 +176,9 @@ class Rememberer:
                 plan.retired += [Retired(one.fact_id, one.version, "expired", TIER_FULL) for one in full]
             await owned.apply(plan, key=None, model=self.vectors.model, now=now)
             fact = row.fact if row is not None else old.fact.model_copy(update={"state": "rejected"})
+            await owned.forget_old_versions()
             await owned.note_change(fact, asked.decision or "change", asked.by, asked.reason)
         return fact
-
-    async def _room_of(self, tenant: str) -> None:
-        if self._room.get(tenant, 0) > time.monotonic():
-            return
-        if not await self.facts.has_room(tenant, self.per_tenant_max):
-            raise MemoriesFull(most=self.per_tenant_max)
-        self._room[tenant] = time.monotonic() + ROOM_KNOWN_S
 
 
 def fact_id(tenant: str, key: str, number: int) -> str:

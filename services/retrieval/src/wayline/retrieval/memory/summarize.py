@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from wayline.chassis import Failpoint, reach
 from wayline.contracts.memory_summaries import MemoriesSummarized, NewSummary, SummarizeMemories
-from wayline.retrieval.memory.fact_table import FactTable, OwnedFacts
+from wayline.retrieval.memory.fact_table import FactTable, OwnedFacts, WriteKey
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.plan_save import Owner
 from wayline.retrieval.memory.plan_summary import KnownFacts, SummaryPlan, plan_summaries
@@ -33,9 +33,11 @@ class Summarizer:
         texts = [storable(one.text).strip() or one.text[:1] for one in asked.summaries]
         summaries = [one.model_copy(update={"text": text}) for one, text in zip(asked.summaries, texts, strict=True)]
         vectors = None if asked.dry_run else (await self.vectors.of(asked.tenant, texts))[0]
-        async with self.facts.owned(asked.tenant, Owner("memory", user_id=asked.user_id)) as owned:
-            if not asked.dry_run and (before := await owned.begin(asked.key, asked.content_hash())) is not None:
-                return MemoriesSummarized.model_validate({**before, "repeated": True})
+        owner = Owner("memory", user_id=asked.user_id)
+        write = None if asked.dry_run else WriteKey(asked.key, asked.content_hash())
+        async with self.facts.owned(asked.tenant, owner, write) as owned:
+            if owned.before is not None:
+                return MemoriesSummarized.model_validate({**owned.before, "repeated": True})
             now = datetime.now(UTC)
             planned = await self._planned(owned, asked, summaries, vectors, now)
             if asked.dry_run:

@@ -26,6 +26,7 @@ from wayline.contracts.memory_consolidation import ConsolidateMemories, UndoCons
 from wayline.contracts.memory_summaries import SummarizeMemories
 from wayline.retrieval.embeddings.embed_texts import TextEmbedder
 from wayline.retrieval.memory.consolidation import Consolidation
+from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_table import FactTable
 from wayline.retrieval.memory.fact_vectors import FactVectors
 from wayline.retrieval.memory.handlers import MemoryHandlers
@@ -40,7 +41,7 @@ def memory_asks(store: Store, texts: TextEmbedder, *, per_tenant_max: int, slots
     """Return the requests about what is remembered, bound to what answers them."""
     facts, vectors = FactTable(store), FactVectors(texts)
     handlers = MemoryHandlers(
-        Rememberer(facts, vectors, per_tenant_max),
+        Rememberer(facts, vectors, FactQuota(facts, per_tenant_max)),
         Recaller(facts, vectors),
         facts,
         SubjectTable(store),
