@@ -177,6 +177,7 @@ async def test_rule_25_deliveries_that_restarts_spent_end_no_job(platform: Fault
         await platform.until_ended("r25-innocent")
         await platform.until_quiet()
 
+    assert (await platform.job("r25-innocent")).life.error is None
     assert (await types(platform, "r25-innocent"))[-1] == "job.completed"
     assert await platform.dead_letters() == []
 
