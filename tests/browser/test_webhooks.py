@@ -11,7 +11,7 @@ from wayline.notifier.settings import Settings as NotifierSettings
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
 
-from .conftest import ALL, WAIT_MS, Looks, Window
+from .conftest import ALL, WAIT_MS, Looks, Window, slow
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module")]
 ALSO = ("notifier",)
@@ -19,7 +19,7 @@ QUICK = {"keys": f"k1:{b64encode(bytes(32)).decode()}", "allowed_hosts": ("127.0
 SETTINGS = {"notifier": NotifierSettings.model_validate(QUICK | {"poll_every_s": 0.2})}
 
 
-@pytest.mark.parametrize("looks", [ALL[0], *(pytest.param(one, marks=pytest.mark.slow) for one in ALL[1:])], ids=str)
+@slow(*ALL)
 async def test_a_receiver_that_failed_is_sent_again_what_it_missed(window: Window, looks: Looks):
     async with Website() as website, window.open(looks) as shown:
         website.pages["/hook"] = lambda _: Page("<b>not today</b>", status=410)

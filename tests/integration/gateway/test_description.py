@@ -18,10 +18,14 @@ from .story import Story
 
 RUN_MAX_S = 1_800
 DECIDED_HERE = (
-    r"^/v1/memories",
-    r"^/v1/documents",
-    r"^/v1/(search|mcp/servers/import)",
-    r"^/v1/(dead-letters|jobs/\{job_id\}/answers)",
+    r"^/v1/memories$",
+    r"^/v1/memories/",
+    r"^/v1/documents$",
+    r"^/v1/documents/",
+    r"^/v1/search",
+    r"^/v1/mcp/servers/import",
+    r"^/v1/dead-letters",
+    r"^/v1/jobs/\{job_id\}/answers",
     r"^/openai/v1/(models|embeddings|responses/)",
 )
 """Where the gateway itself reads more than an id: one by the commit, all of them and the rest in `make faults`."""

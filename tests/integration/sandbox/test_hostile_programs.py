@@ -8,6 +8,7 @@ import resource
 import pytest
 
 from wayline.sandbox import Failed, Limits, Sandbox
+from wayline.testkit.walks import cases
 
 from .programs import asked, program, run
 
@@ -166,7 +167,7 @@ async def sandbox():
         yield sandbox
 
 
-@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize("name", cases(FAILING))
 async def test_a_hostile_program_fails_and_the_next_one_runs(sandbox: Sandbox, name: str):
     before = memory_bytes()
 
@@ -179,7 +180,7 @@ async def test_a_hostile_program_fails_and_the_next_one_runs(sandbox: Sandbox, n
     assert asked(await sandbox.start(program("await fetch(url='next')"))) == [(1, "fetch", {"url": "next"})]
 
 
-@pytest.mark.parametrize("name", ENDING)
+@pytest.mark.parametrize("name", cases(ENDING))
 async def test_a_hostile_value_stays_small_and_the_next_program_runs(sandbox: Sandbox, name: str):
     before = memory_bytes()
 
@@ -190,7 +191,7 @@ async def test_a_hostile_value_stays_small_and_the_next_program_runs(sandbox: Sa
     assert asked(await sandbox.start(program("await fetch(url='next')"))) == [(1, "fetch", {"url": "next"})]
 
 
-@pytest.mark.parametrize("name", OUTSIDE | ATTRIBUTES | STACK)
+@pytest.mark.parametrize("name", cases(OUTSIDE | ATTRIBUTES | STACK))
 async def test_the_interpreter_holds_without_the_type_check(sandbox: Sandbox, name: str):
     hidden = f"exec({FAILING[name]!r})"
 

@@ -20,6 +20,7 @@ from wayline.contracts.server_config import ServerConfig
 from wayline.guarded_http import AddressPolicy
 from wayline.simulator.website import Page, Website
 from wayline.testkit import until
+from wayline.testkit.walks import cases
 from wayline.tool_registry.connection.program_streams import RESULT_BYTES
 from wayline.tool_registry.connection.server_transport import Confinement, Transport
 from wayline.tool_registry.programs import confined_program, jail_watch
@@ -86,7 +87,7 @@ def as_nobody(doing: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
     return json.loads(said)
 
 
-@pytest.fixture(params=["root", "ordinary user"])
+@pytest.fixture(params=cases(["root", "ordinary user"]))
 def started(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Started:
     """Return what runs a coroutine as root, or as a user without any right."""
     if request.param == "root":
