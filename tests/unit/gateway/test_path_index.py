@@ -40,7 +40,7 @@ def test_every_path_has_the_route_that_a_search_finds(method: str):
         assert (match, found.get(ROUTE)) == tried_in_turn(request(method, path)), path
 
 
-async def test_the_first_of_two_routes_takes_a_request_and_a_wrong_method_is_refused():
+async def test_the_first_of_two_fitting_routes_takes_a_request():
     words, ids = APIRouter(), APIRouter()
     words.add_api_route("/v1/things/all", lambda: "all")
     ids.add_api_route("/v1/things/{name}", lambda name: name)

@@ -1,6 +1,7 @@
 """What the Responses API is asked, feature by feature."""
 
 import base64
+import json
 
 import pytest
 
@@ -215,7 +216,7 @@ def test_a_model_without_structured_output_gets_the_schema_as_text(marks):
     found, _ = wire.build_body(request(user("hi"), model=card(**caches), output_schema=CITY))
 
     instructions = found["input"][0]["content"][0]["text"] if marks else found["instructions"]
-    assert instructions.endswith('"required":["city"],"type":"object"}')
+    assert instructions.endswith(json.dumps(CITY, separators=(",", ":")))
 
 
 def test_the_output_limit_is_the_models_at_most():

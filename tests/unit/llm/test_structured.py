@@ -89,5 +89,6 @@ def test_an_answer_is_taken_out_of_its_wrapping(text, json):
     assert unwrapped(text) == json
 
 
-def test_the_instruction_does_not_depend_on_the_order_of_keys():
-    assert instruction({"a": 1, "b": 2}) == instruction({"b": 2, "a": 1})
+def test_the_instruction_keeps_the_order_of_fields():
+    schema = {"type": "object", "properties": {"reasoning": {"type": "string"}, "answer": {"type": "string"}}}
+    assert instruction(schema).endswith('"properties":{"reasoning":{"type":"string"},"answer":{"type":"string"}}}')

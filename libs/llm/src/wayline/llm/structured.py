@@ -19,8 +19,8 @@ STEPS_MAX = 50_000
 
 
 def instruction(schema: dict[str, Any]) -> str:
-    """Return the text for a model whose provider accepts no schema: the same for the same schema."""
-    encoded = orjson.dumps(schema, option=orjson.OPT_SORT_KEYS).decode()
+    """Return the text for a model whose provider accepts no schema. Answers follow the order of its fields."""
+    encoded = orjson.dumps(schema).decode()
     return f"The final answer is JSON and nothing else, without a code fence, valid by this JSON Schema:\n{encoded}"
 
 

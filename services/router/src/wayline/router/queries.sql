@@ -98,7 +98,7 @@ WITH asked AS (
 ), chosen AS (
     SELECT (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 ), agent AS (
-    SELECT DISTINCT ON (name) name, version, config, inherits, settings,
+    SELECT DISTINCT ON (name) name, version, coalesce(written, config::json) AS config, inherits, settings,
         coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
     FROM agents CROSS JOIN chosen
     WHERE tenant = $1 AND (name = ANY ($3) OR name IN (SELECT turning.agent FROM turning)) AND retired_at IS NULL
@@ -107,7 +107,7 @@ WITH asked AS (
     -- Nothing where no agent of these jobs has labels and none of them asks for one.
     SELECT * FROM choose_versions($1, $2, $3, $16, $17, $18, $19)
 ), labelled_agent AS (
-    SELECT name, version, config, inherits, settings,
+    SELECT name, version, coalesce(written, config::json) AS config, inherits, settings,
         coalesce(config ->> 'max_cost_usd', settings ->> 'max_cost_usd')::numeric AS own_usd
     FROM agents CROSS JOIN chosen
     WHERE tenant = $1 AND (name, version) IN (SELECT agent, chosen_version.version FROM chosen_version)
@@ -327,7 +327,9 @@ WITH used AS (
 SELECT * FROM ranked WHERE place <= $2 ORDER BY spent / greatest("limit", 0.000001) DESC, tenant, budget LIMIT $1;
 
 -- name: get_agent
-SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM agents
+SELECT version, coalesce(written, config::json) AS config, inherits,
+    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+FROM agents
 WHERE tenant = $1 AND name = $2 AND retired_at IS NULL
 ORDER BY version DESC LIMIT 1;
 
@@ -337,7 +339,7 @@ WHERE tenant = $1 AND name = ANY ($2) AND retired_at IS NULL
 ORDER BY name, version DESC;
 
 -- name: page_of_agents
-SELECT DISTINCT ON (name) name, version, config, inherits,
+SELECT DISTINCT ON (name) name, version, coalesce(written, config::json) AS config, inherits,
     (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 FROM agents
 WHERE tenant = $1 AND retired_at IS NULL AND name > $2
@@ -346,40 +348,47 @@ LIMIT $3;
 
 -- name: agent_versions
 -- Also retired ones: jobs that began with them go on.
-SELECT name, version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
+SELECT name, version, coalesce(written, config::json) AS config, inherits,
+    (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 FROM agents
 WHERE tenant = $1 AND (name, version) IN (SELECT * FROM unnest($2::text[], $3::integer[]));
 
 -- name: versions_of_agent
 -- With the one before each, for what has changed.
-SELECT version, config, saved_by, created_at, retired_at, lag(config) OVER (ORDER BY version) AS config_before
+SELECT version, coalesce(written, config::json) AS config, saved_by, created_at, retired_at,
+    lag(coalesce(written, config::json)) OVER (ORDER BY version) AS config_before
 FROM agents WHERE tenant = $1 AND name = $2 AND ($3::integer IS NULL OR version < $3)
 ORDER BY version DESC LIMIT $4;
 
 -- name: version_of_agent
-SELECT version, config, inherits, saved_by, created_at, retired_at,
-    (SELECT config FROM agents WHERE tenant = $1 AND name = $2 AND version = $3 - 1) AS config_before,
+SELECT version, coalesce(written, config::json) AS config, inherits, saved_by, created_at, retired_at,
+    (SELECT coalesce(written, config::json) FROM agents WHERE tenant = $1 AND name = $2 AND version = $3 - 1) AS config_before,
     (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings
 FROM agents WHERE tenant = $1 AND name = $2 AND version = $3;
 
 -- name: put_agent
 -- What an older version saved has no list of what it inherits: $5 is what it meant.
 WITH newest AS (
-    SELECT version, config, coalesce(inherits, $5::text[]) AS inherits, retired_at FROM agents
+    SELECT version, config, coalesce(written, config::json) AS written, coalesce(inherits, $5::text[]) AS inherits,
+        retired_at
+    FROM agents
     WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1
 ), added AS (
-    INSERT INTO agents (tenant, name, version, config, inherits, saved_by)
-    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::jsonb, $4::text[], $6
+    INSERT INTO agents (tenant, name, version, config, written, inherits, saved_by)
+    SELECT $1, $2, coalesce((SELECT version FROM newest), 0) + 1, $3::json::jsonb, $3::json, $4::text[], $6
     WHERE NOT EXISTS (
-        SELECT FROM newest WHERE config = $3::jsonb AND inherits = $4::text[] AND retired_at IS NULL
+        SELECT FROM newest
+        WHERE config = $3::json::jsonb AND inherits = $4::text[] AND retired_at IS NULL
+            -- Models answer in the order of its fields.
+            AND (written -> 'output_schema')::text IS NOT DISTINCT FROM ($3::json -> 'output_schema')::text
     )
-    RETURNING version, config, inherits
+    RETURNING version, written, inherits
 ), saved AS (
-    SELECT version, config, inherits FROM added
+    SELECT version, written, inherits FROM added
     UNION ALL
-    SELECT version, config, inherits FROM newest WHERE NOT EXISTS (SELECT FROM added)
+    SELECT version, written, inherits FROM newest WHERE NOT EXISTS (SELECT FROM added)
 )
-SELECT version, config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM saved;
+SELECT version, written AS config, inherits, (SELECT settings FROM tenant_settings WHERE tenant = $1) AS settings FROM saved;
 
 -- name: delete_agent
 WITH unlabelled AS (
@@ -410,12 +419,13 @@ DELETE FROM agent_labels WHERE tenant = $1 AND agent = $2 AND label = $3;
 
 -- name: last_saved_agent
 -- Also a retired one.
-SELECT config, inherits FROM agents WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1;
+SELECT coalesce(written, config::json) AS config, inherits FROM agents
+WHERE tenant = $1 AND name = $2 ORDER BY version DESC LIMIT 1;
 
 -- name: seed_agent
 -- One that an older version has seeded, and that is still the same, leaves to the settings what a new one does.
-INSERT INTO agents (tenant, name, version, config, inherits)
-SELECT tenant, $1, 1, $2::jsonb, $3::text[] FROM tenants
+INSERT INTO agents (tenant, name, version, config, written, inherits)
+SELECT tenant, $1, 1, $2::json::jsonb, $2::json, $3::text[] FROM tenants
 ON CONFLICT (tenant, name, version) DO UPDATE SET inherits = excluded.inherits
 WHERE agents.inherits IS NULL AND excluded.config @> agents.config;
 

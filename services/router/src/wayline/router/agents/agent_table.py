@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import asyncpg
@@ -148,9 +149,7 @@ def read_agent(name: str, row: Record) -> Agent:
 def _saved(row: Record) -> dict[str, Any]:
     """Return when a version was saved, by whom, and what it changed."""
     config, before = row["config"], row["config_before"]
-    changed = (
-        () if before is None else (name for name in config.keys() | before if config.get(name) != before.get(name))
-    )
+    changed = () if before is None else (name for name in config.keys() | before if _differs(name, config, before))
     return {
         "version": row["version"],
         "saved_at": row["created_at"],
@@ -158,6 +157,12 @@ def _saved(row: Record) -> dict[str, Any]:
         "retired_at": row["retired_at"],
         "changed": tuple(sorted(changed)),
     }
+
+
+def _differs(name: str, config: Mapping[str, Any], before: Mapping[str, Any]) -> bool:
+    """Return whether two versions have other values of a field; of a schema the order of its keys counts."""
+    one, other = config.get(name), before.get(name)
+    return json.dumps(one) != json.dumps(other) if name == "output_schema" else one != other
 
 
 def _config(row: Record) -> AgentConfig:
