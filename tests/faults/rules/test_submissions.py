@@ -51,7 +51,7 @@ async def test_rule_5_waiting_for_an_absent_dependency_costs_no_delivery(
         return await real(admissions, *given)
 
     monkeypatch.setattr(AdmissionTable, "admit", admit)
-    monkeypatch.setattr(bindings, "SUBMIT_ROUTER", replace(bindings.SUBMIT_ROUTER, ack_wait_s=ACK_WAIT_S))
+    monkeypatch.setattr(bindings, "SUBMIT_ROUTER", replace(bindings.SUBMIT_ROUTER, ack_wait_s=2 * ACK_WAIT_S))
     async with running(platform, *ALL):
         await platform.submit_plan("r5", says("done"))
         # Six thirds: twice as long as the server would have waited.

@@ -111,7 +111,7 @@ async def test_a_user_is_forgotten_with_a_receipt_once_confirmed(console: Consol
     told = (await console.api.get(address.replace("/knowledge", "/v1"))).json()
 
     assert unnamed.status_code == 422 and len(there) == 1
-    assert "Forget the user otto?" in asked.text and "1 memories" in asked.text
+    assert "Forget the user otto?" in asked.text and "1 memory" in asked.text
     assert (begun.status_code, found.headers["location"]) == (303, address)
     assert told["what"] == "user" and told["name_sha256"] in receipt.text
 
