@@ -174,6 +174,32 @@ async def test_a_call_has_an_away_server_tried_at_once(platform, monkeypatch):
     assert reply.status == "success"
 
 
+async def test_a_call_that_comes_during_a_failing_try_has_another(platform, monkeypatch):
+    monkeypatch.setattr(reconnect_wait, "FIRST_S", 600)
+    server = await platform.server()
+    server.kill()
+    tries, waits, ready = asyncio.Queue[asyncio.StreamWriter](), asyncio.Event(), McpServer.ready
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await tries.put(writer)
+
+    async def wait_for_it(one: McpServer, within_s: float) -> bool:
+        waits.set()
+        return await ready(one, within_s)
+
+    monkeypatch.setattr(McpServer, "ready", wait_for_it)
+    silent = await asyncio.start_server(hold, "127.0.0.1", server.port)
+    await platform.registry(server.settings(), reconnect_wait_max_s=600, available_within_s=60)
+    trying = await asyncio.wait_for(tries.get(), 60)
+    calling = asyncio.create_task(platform.call(platform.ask("effects__look_read")))
+    await asyncio.wait_for(waits.wait(), 60)
+    silent.close()
+    trying.close()
+    await server.start()
+
+    assert (await calling).status == "success"
+
+
 async def test_a_once_call_whose_server_dies_under_it_is_unknown(platform):
     slow = await platform.server(delay_ms=30_000)
     await platform.registry(slow.settings())

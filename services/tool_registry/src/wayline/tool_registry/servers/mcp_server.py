@@ -230,7 +230,6 @@ class McpServer(ServerConnection):
         if self._closing:
             return
         log.warning("mcp server is away", server=self.name, why=self._problem)
-        self._called.clear()
         # A program is left alone for all of it: its starts cost this machine.
         alone_s = min(wait_s, CALLED_AFTER_S) if self._transport.over_http else wait_s
         await asyncio.sleep(alone_s)

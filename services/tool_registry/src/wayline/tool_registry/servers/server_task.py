@@ -35,8 +35,9 @@ class ServerTask:
         self.known = False
         """Whether its tools are known: it was reached, or they were approved before."""
         self._usable = asyncio.Event()
+        self._waiting_calls = 0
         self._called = asyncio.Event()
-        """Set where a call waits for the server."""
+        """Set while calls wait for the server."""
         self._closing = False
         self._task: asyncio.Task[None] | None = None
 
@@ -54,10 +55,16 @@ class ServerTask:
     async def ready(self, within_s: float) -> bool:
         """Return whether the server can be called, after waiting a little for one that cannot."""
         if not self._usable.is_set():
+            self._waiting_calls += 1
             self._called.set()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    await self._usable.wait()
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(within_s):
+                        await self._usable.wait()
+            finally:
+                self._waiting_calls -= 1
+                if not self._waiting_calls:
+                    self._called.clear()
         return self._usable.is_set()
 
     def tell_cancelled(self, key: str) -> None:
