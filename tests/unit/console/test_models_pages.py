@@ -18,7 +18,7 @@ from wayline.console.pages.models.model_page import TEMPLATE, ModelPage, address
 from wayline.console.pages.models.rate_rows import RATES
 from wayline.console.render.environment import Templates
 from wayline.console.render.schema_form import ApiSchemas
-from wayline.contracts.models import ModelCard
+from wayline.contracts.models import STEPS_MAX, ModelCard
 
 from ...console_forms import Sent
 
@@ -124,6 +124,16 @@ def test_what_the_api_says_of_rates_stands_beside_their_row():
     html, _ = typed_again(page_of(FULL), {}, said)
 
     assert re.findall(r'id="error-price.further.(\d)">([^<]*)', html) == [("1", "no time"), ("3", "too much")]
+
+
+def test_a_card_keeps_as_many_rates_as_it_may_have():
+    steps = [{"tokens": size, "rates": ROW} for size in range(1, STEPS_MAX + 1)]
+    when = [{"rates": ROW, "since": f"2027-01-{day:02}", "above": steps} for day in range(1, STEPS_MAX + 1)]
+    prices = {"rates": ROW, "source": "a letter", "above": steps, "when": when}
+    fields = Sent(html_of(page_of(FULL | {"prices": prices}), "admin")).fields
+    card, problems = read_card(fields.get, [], provider="a", model="b")
+
+    assert (card["prices"], problems) == (prices, {})
 
 
 def test_a_row_of_rates_that_is_emptied_is_left_out():

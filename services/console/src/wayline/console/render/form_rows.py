@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Final
 
-ROWS_MAX: Final = 200
 EMPTY_ROWS: Final = 2
 """Below those that are filled in; without scripts a page posted once more has as many again."""
 
@@ -30,8 +30,11 @@ class SentRow:
 
 
 def sent_rows(get: Get, name: str, *, by: str) -> Iterator[SentRow]:
-    """Yield the rows of a form. `by`: a column that each of them sends, also an empty one."""
-    for number in range(ROWS_MAX):
+    """Yield the rows of a form, up to the first that it does not have.
+
+    `by`: a column that each of them sends, also an empty one.
+    """
+    for number in count():
         row = SentRow(f"{name}.{number}", get)
         if get(f"{row.name}.{by}") is None:
             return

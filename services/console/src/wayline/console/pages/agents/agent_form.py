@@ -143,13 +143,14 @@ class FormSchema:
             return FormField(field, field.text(own), error=error, pinned=_pinned(own, unread, problems))
         if field.name == answer_schema.NAME:
             return FormField(field, field.text(own), error=error, answer=_answer(own, unread, typed))
+        as_typed = None if unread is None else unread(field.name) or ""
         if not self.inherits(field.name):
             value = field.text(field.default if own is None else own)
-            return FormField(field, value if unread is None else unread(field.name) or "", error=error)
+            return FormField(field, value if as_typed is None else as_typed, error=error)
         left = field.text(self.settings[field.name])
         inherited = Inherited(dict(field.choices).get(left, left), own=field.name in config)
         value = NOTHING if own is None and field.name in config and field.nullable else field.text(own)
-        return FormField(field, value if unread is None else unread(field.name) or "", inherited, error)
+        return FormField(field, value if as_typed is None else as_typed, inherited, error)
 
     def read(self, get: Get, back: Iterable[str]) -> tuple[dict[str, Any], dict[str, str]]:
         """Return the configuration that a form says, and what is wrong with single fields.
