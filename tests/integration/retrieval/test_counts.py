@@ -13,6 +13,8 @@ from wayline.retrieval.documents.document import Chunk, RequestedDocument
 from wayline.retrieval.documents.document_table import TIME_OUTS_MAX, DocumentTable
 from wayline.retrieval.embeddings.embedding import LexicalHash
 from wayline.retrieval.postgres import open_store
+from wayline.retrieval.search import passage_table
+from wayline.retrieval.search.passage_table import PassageTable
 from wayline.retrieval.search.word_counts import WordCounts
 from wayline.store import PostgresUnavailable, Store
 from wayline.testkit import Database
@@ -83,6 +85,36 @@ async def test_a_search_counts_what_is_not_added_yet(client: Any, start: Any, ow
     assert await owner("SELECT count(*) FROM retrieval.terms") == [(0,)]
     assert [hit.document_id for hit in (await client.search("tortoise", mode="keyword")).hits] == ["d1"]
     assert (await client.search("sleeps", mode="keyword")).hits == ()
+
+
+async def test_a_search_reads_the_newest_of_too_many_uncounted_words(store: Store, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(documents, "STORE_BATCH", 1)
+    monkeypatch.setattr(passage_table, "UNCOUNTED_WORDS_MAX", 10)
+    await put(store, [*["the tortoise wins"] * 3, *["the hare sleeps"] * 2])
+
+    async with PassageTable(store).searching("acme") as search:
+        counted = {term.word: term.chunks for term in await search.terms("tortoise hare")}
+
+    # Five words of each passage, its tenant and language among them: what is not read may be in a passage.
+    assert counted == {"tortois": 1, "hare": 2}
+
+
+async def test_a_document_is_found_while_most_words_are_uncounted(
+    client: Any, start: Any, owner: Any, monkeypatch: pytest.MonkeyPatch
+):
+    async def nothing(self: WordCounts) -> None:
+        pass
+
+    monkeypatch.setattr(WordCounts, "add_all", nothing)
+    monkeypatch.setattr(passage_table, "UNCOUNTED_WORDS_MAX", 1)
+    await start()
+    await client.ingest("d1", "The tortoise wins.")
+    await client.ingest("d2", "The hare sleeps.")
+
+    assert await owner("SELECT count(*) FROM retrieval.terms") == [(0,)]
+    for query in ("tortoise", "hare", '"tortoise wins"'):
+        hits = (await client.search(query, mode="keyword", syntax="web")).hits
+        assert [hit.document_id for hit in hits] == ["d2" if query == "hare" else "d1"], query
 
 
 async def test_a_document_whose_statements_time_out_again_and_again_fails(

@@ -14,22 +14,22 @@ NOW = datetime(2026, 11, 27, tzinfo=UTC)
 TEA, COFFEE, CELLO = "likes green tea", "likes black coffee", "plays the cello"
 
 
-def row(text: str, *, cosines: list[float | None] | None = None, **columns: Any) -> dict[str, Any]:
+def row(text: str, **columns: Any) -> dict[str, Any]:
     words = FactText(text)
     named = {"fact_id": text, "category": "preference", "tier": "context", "importance": 5, "confidence": 0.8}
     counted = {"uses": 0, "times": 1, "last_said_at": NOW}
-    return {
-        **named,
-        **counted,
-        "terms": list(words.terms),
-        "trigrams": list(words.trigrams),
-        "cosines": cosines,
-    } | columns
+    return {**named, **counted, "terms": list(words.terms), "trigrams": list(words.trigrams)} | columns
 
 
-def recalled(rows: list[dict[str, Any]], *asked: str, wanted: Wanted = Wanted()) -> list[str]:  # noqa: B008
+def recalled(
+    rows: list[dict[str, Any]],
+    *asked: str,
+    wanted: Wanted = Wanted(),  # noqa: B008
+    cosines: list[list[float]] = [],  # noqa: B006
+) -> list[str]:
     terms = [AskedTerm.of(text) for text in asked]
-    return [one.row["fact_id"] for one in rank_facts(rows, terms, wanted, meaning=1.0, cosine_min=0.1)]
+    found = rank_facts(rows, terms, wanted, meaning=1.0, cosine_min=0.1, cosines=cosines)
+    return [one.row["fact_id"] for one in found]
 
 
 def test_a_word_of_few_facts_counts_more_than_one_of_many():
@@ -41,9 +41,9 @@ def test_a_misspelt_word_is_found_by_its_letters():
 
 
 def test_meaning_finds_what_has_no_word_in_common():
-    rows = [row(TEA, cosines=[0.05]), row(CELLO, cosines=[0.6]), row(COFFEE)]
+    rows = [row(TEA), row(CELLO), row(COFFEE)]
 
-    assert recalled(rows, "music") == [CELLO]
+    assert recalled(rows, "music", cosines=[[0.05, 0.6, 0.0]]) == [CELLO]
 
 
 def test_of_several_terms_the_best_fit_counts():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from importlib.resources import files
 from typing import Any
 
@@ -35,13 +34,6 @@ async def open_store(dsn: str, *, pool_size: int, wait_s: float) -> Store:
         if not await conn.fetchval(store.sql.word_index_is_used):
             log.warning(NO_WORD_INDEX)
     return store
-
-
-def vectors_argument(vectors: Iterable[Any]) -> list[Any]:
-    """Return vectors as an argument of the type `vector[]`, where an array would be taken for one more dimension."""
-    from pgvector import Vector
-
-    return [Vector(vector) for vector in vectors]
 
 
 async def _register_vectors(conn: Any) -> None:

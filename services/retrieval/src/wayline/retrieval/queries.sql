@@ -635,10 +635,22 @@ HAVING sum(chunks) > 0;
 -- The words of a query as the index knows them, how often each is in the query, and in how many chunks: stemmed by each
 -- language that the tenant's passages are in, without the stop words of the query's own language. Words of one place are
 -- forms of one word. While passages are stored with the words of a version before, also as that version knew them.
-WITH marked AS (
+-- Of what documents changed and the counts do not have yet the newest $3 words are read. While there are more, each word of
+-- the query counts as being in a passage: where it is, the index of passages knows.
+WITH newest AS (
+    SELECT change, sum(terms_count) OVER (ORDER BY change DESC) - terms_count AS before
+    FROM count_changes
+    WHERE tenant = $1
+),
+changes AS MATERIALIZED (
+    SELECT terms, term_chunks FROM count_changes
+    WHERE tenant = $1 AND change IN (SELECT change FROM newest WHERE before < $3::bigint)
+),
+unread AS (SELECT EXISTS (SELECT FROM newest WHERE before >= $3::bigint) AS words),
+marked AS (
     SELECT term FROM terms WHERE tenant = $1 AND term >= '~~' AND term < '~~~' AND chunks > 0
     UNION
-    SELECT term FROM count_changes, unnest(terms) AS term WHERE tenant = $1 AND term >= '~~' AND term < '~~~'
+    SELECT term FROM changes, unnest(terms) AS term WHERE term >= '~~' AND term < '~~~'
 ),
 spoken AS (
     SELECT substr(term, 3)::regconfig AS language FROM marked
@@ -673,12 +685,14 @@ asked_before AS (
 word AS (SELECT * FROM asked UNION ALL SELECT * FROM asked_before),
 changed AS (
     SELECT term, sum(change.chunks)::bigint AS chunks
-    FROM count_changes, unnest(terms, term_chunks) AS change (term, chunks)
-    WHERE tenant = $1 AND term IN (SELECT lexeme FROM word)
+    FROM changes, unnest(terms, term_chunks) AS change (term, chunks)
+    WHERE term IN (SELECT lexeme FROM word)
     GROUP BY term
 )
-SELECT lexeme AS term, times, place, coalesce(known.chunks, 0) + coalesce(changed.chunks, 0) AS chunks
+SELECT lexeme AS term, times, place,
+    greatest(coalesce(known.chunks, 0) + coalesce(changed.chunks, 0), CASE WHEN unread.words THEN 1 END) AS chunks
 FROM word
+CROSS JOIN unread
 -- With the limit each word is looked up: joined, the words of all tenants may be read, for the planner expects more words.
 LEFT JOIN LATERAL (SELECT chunks FROM terms WHERE tenant = $1 AND term = word.lexeme LIMIT 1) AS known ON true
 LEFT JOIN changed ON changed.term = word.lexeme;
@@ -782,11 +796,18 @@ LIMIT 20;
 
 -- name: demands
 -- What must match ($2: phrases, with one of their forms each) and must not ($3), by the languages of the tenant's passages. Of scripts without spaces a
--- phrase's pairs must all be there.
-WITH marked AS (
+-- phrase's pairs must all be there. Of what the counts do not have yet the newest $4 words are read.
+WITH newest AS (
+    SELECT change, sum(terms_count) OVER (ORDER BY change DESC) - terms_count AS before
+    FROM count_changes
+    WHERE tenant = $1
+),
+marked AS (
     SELECT term FROM terms WHERE tenant = $1 AND term >= '~~' AND term < '~~~' AND chunks > 0
     UNION
-    SELECT term FROM count_changes, unnest(terms) AS term WHERE tenant = $1 AND term >= '~~' AND term < '~~~'
+    SELECT term FROM count_changes, unnest(terms) AS term
+    WHERE tenant = $1 AND change IN (SELECT change FROM newest WHERE before < $4::bigint)
+        AND term >= '~~' AND term < '~~~'
 ),
 spoken AS (
     SELECT substr(term, 3)::regconfig AS language FROM marked

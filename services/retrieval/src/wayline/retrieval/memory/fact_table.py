@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from uuid import uuid4
 from zlib import crc32
 
@@ -16,7 +16,6 @@ from wayline.contracts.memory import (
     CONVERSATIONS_MAX,
     Fact,
     FactConversation,
-    FactsRecalled,
     ForgetMemories,
     MemoriesForgotten,
     SummarizedFact,
@@ -25,7 +24,6 @@ from wayline.retrieval.memory.fact_rows import (
     COLUMNS,
     arguments_of,
     fact_of,
-    found_fact_of,
     keys_of,
     row_of,
     summarized_of,
@@ -35,15 +33,13 @@ from wayline.retrieval.memory.forget_facts import forget_facts
 from wayline.retrieval.memory.memory_errors import MemoryKeyConflict
 from wayline.retrieval.memory.plan_save import Owner, Plan, Row, owner_of_subject
 from wayline.retrieval.memory.plan_summary import SummaryPlan, summary_steps
-from wayline.retrieval.memory.rank_facts import AskedTerm, Wanted, rank_facts
-from wayline.retrieval.postgres import vectors_argument
-from wayline.store import Connection, Store
+from wayline.store import Connection, Record, Store
 from wayline.store.queries import Queries
 
 if TYPE_CHECKING:
-    from wayline.retrieval.embeddings.embedding import Vector, Vectors
-    from wayline.retrieval.memory.fact_vectors import FactVectors
+    from wayline.retrieval.embeddings.embedding import Vector
 
+AnyFact = TypeVar("AnyFact", bound=Fact)
 NOW = "retired_at IS NULL AND state = 'active' AND (expires_at IS NULL OR expires_at > $3)"
 THEN = (
     "state NOT IN ('quarantined', 'rejected') AND recorded_at <= $3 AND (retired_at IS NULL OR retired_at > $3) "
@@ -82,6 +78,16 @@ class Place(NamedTuple):
 NOWHERE = Place()
 
 
+class FactsToRecall(NamedTuple):
+    """The facts of an owner that may be recalled, as rows, with their vectors."""
+
+    rows: Sequence[Record]
+    conflicts: Mapping[str, Sequence[str]]
+    """Those that contradict a fact."""
+    gone: tuple[str, ...]
+    """Of the facts that were told before those that are not remembered any more."""
+
+
 class FactTable:
     """Facts, their versions, uses and conflicts."""
 
@@ -109,40 +115,31 @@ class FactTable:
         row = await self._store.fetchrow(tenant, self._sql.lock_fact, tenant, fact_id, kind)
         return row_of(row) if row is not None else None
 
-    async def recall(
+    async def to_recall(
         self,
         tenant: str,
         owner: str,
-        wanted: Wanted,
         *,
-        asked: Sequence[AskedTerm],
-        vectors: Vectors | None,
-        embedder: FactVectors,
-        limit: int,
+        model: str | None,
+        always: Collection[str],
         now: datetime,
         as_of: datetime | None = None,
         own_only: bool = False,
-    ) -> FactsRecalled:
-        """Find the facts of an owner that fit what is asked; `vectors`: of each asked term, of this embedder."""
+    ) -> FactsToRecall:
+        """Read the facts of an owner, with the vectors of a model, and which of those in `always` are gone."""
         statement = self._sql.facts_to_recall.replace("{known_then}", NOW if as_of is None else THEN)
-        dimensions = vectors.shape[1] if vectors is not None else 0
-        rows = await self._store.fetch(
-            tenant,
-            statement.replace("{columns}", COLUMNS),
-            *(tenant, owner, as_of or now, ["own"] if own_only else OWN_OR_INFERRED),
-            *(vectors_argument([] if vectors is None else vectors), embedder.model, dimensions),
-        )
-        found = rank_facts(rows, asked, wanted, meaning=embedder.weight, cosine_min=embedder.similarity_min)
-        facts = await self._with_conflicts(tenant, [found_fact_of(one) for one in found[:limit]])
+        wanted = (tenant, owner, as_of or now, ["own"] if own_only else OWN_OR_INFERRED, model)
+        rows = await self._store.fetch(tenant, statement.replace("{columns}", COLUMNS), *wanted)
+        against = await self._conflicts(tenant, [row["fact_id"] for row in rows])
         gone: list[str] = []
-        if wanted.always:
-            known = await self._store.fetch(tenant, self._sql.gone_facts, tenant, list(wanted.always), owner, now)
+        if always:
+            known = await self._store.fetch(tenant, self._sql.gone_facts, tenant, list(always), owner, now)
             gone = [row["fact_id"] for row in known]
-        return FactsRecalled(facts=tuple(facts), matched=len(found), total=len(rows), gone=tuple(gone))
+        return FactsToRecall(rows, against, tuple(gone))
 
     async def count_uses(self, tenant: str, fact_ids: Sequence[str], key: str, now: datetime, *, place: Place) -> None:
         """Count a use of each fact, once for the key, and where that was."""
-        await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now, *place)
+        await self._store.execute(tenant, self._sql.count_uses, tenant, list(fact_ids), key, now, *place, True)
 
     async def set_vectors(self, tenant: str, rows: Sequence[Row], vectors: Sequence[Vector], model: str) -> None:
         """Store the vectors of versions that have none of this model."""
@@ -217,14 +214,16 @@ class FactTable:
             ids = [row["fact_id"] for row in await conn.fetch(self._sql.facts_to_forget, *wanted)]
             return await forget_facts(conn, self._sql, tenant, ids, owners, bring_back=asked.bring_back)
 
-    async def _with_conflicts(self, tenant: str, facts: list[Any]) -> list[Any]:
-        if not facts:
-            return facts
-        pairs = await self._store.fetch(tenant, self._sql.conflicts_of, tenant, [one.fact_id for one in facts])
+    async def _with_conflicts(self, tenant: str, facts: list[Fact]) -> list[Fact]:
+        against = await self._conflicts(tenant, [one.fact_id for one in facts])
+        return with_conflicts(facts, against)
+
+    async def _conflicts(self, tenant: str, fact_ids: list[str]) -> Mapping[str, list[str]]:
+        """Return for each fact those that contradict it."""
         against: dict[str, list[str]] = {}
-        for pair in pairs:
+        for pair in await self._store.fetch(tenant, self._sql.conflicts_of, tenant, fact_ids) if fact_ids else ():
             against.setdefault(pair["fact_id"], []).append(pair["other_id"])
-        return [_with(one, against.get(one.fact_id)) for one in facts]
+        return against
 
 
 class OwnedFacts:
@@ -309,7 +308,7 @@ class OwnedFacts:
         for pair in plan.conflicts:
             await conn.execute(sql.add_conflict, tenant, pair.fact_id, pair.other_id, pair.why)
         if plan.used and key is not None:
-            await conn.execute(sql.count_uses, tenant, sorted(set(plan.used)), key, now, *place)
+            await conn.execute(sql.count_uses, tenant, sorted(set(plan.used)), key, now, *place, False)
         said_here = {row.fact.fact_id for row in plan.inserts} | {said.fact_id for said in plan.said_again}
         if said_here and place.conversation is not None:
             await conn.execute(sql.note_said, tenant, sorted(said_here), *place, now)
@@ -340,8 +339,10 @@ class OwnedFacts:
         await self._conn.execute(self._sql.note_change, *change)
 
 
-def _with(fact: Fact, against: list[str] | None) -> Fact:
-    return fact.model_copy(update={"conflicts_with": tuple(against)}) if against else fact
+def with_conflicts(facts: Sequence[AnyFact], against: Mapping[str, Sequence[str]]) -> list[AnyFact]:
+    """Return facts with those that contradict them."""
+    named = [(fact, tuple(against.get(fact.fact_id, ()))) for fact in facts]
+    return [fact.model_copy(update={"conflicts_with": others}) if others else fact for fact, others in named]
 
 
 def _list(values: Sequence[str] | None) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -49,3 +49,16 @@ class FactVectors:
         except (Retry, Reject) as error:
             log.warning("facts are without vectors for now", tenant=tenant, error=str(error))
             return None, f"vectors: {error}"
+
+
+def cosines(stored: Sequence[Any], asked: Vectors | None) -> list[list[float]]:
+    """Return for each asked vector how like it each stored one is: 0 where there is none, or one of another length."""
+    import numpy as np
+
+    if asked is None:
+        return []
+    compared = [at for at, one in enumerate(stored) if one is not None and one.dimensions() == asked.shape[1]]
+    found = np.zeros((len(asked), len(stored)), np.float32)
+    if compared:
+        found[:, compared] = asked @ np.stack([stored[at].to_numpy() for at in compared]).T
+    return found.tolist()

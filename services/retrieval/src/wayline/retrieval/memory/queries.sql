@@ -128,9 +128,11 @@ DELETE FROM fact_conversations WHERE ctid = ANY (ARRAY(
 
 -- name: count_uses
 -- Once a key, however often the call is repeated. $5 conversation or null  $6 its job
-WITH counted AS (
+-- $7: whether the transaction need not wait for the disk. A crash of Postgres may then lose a use, together with its key.
+WITH unhurried AS MATERIALIZED (SELECT CASE WHEN $7::boolean THEN set_config('synchronous_commit', 'off', true) END),
+counted AS (
     INSERT INTO fact_uses (tenant, fact_id, use_key)
-    SELECT $1, fact_id, $3 FROM unnest($2::text[]) AS used (fact_id) ORDER BY fact_id
+    SELECT $1, fact_id, $3 FROM unhurried, unnest($2::text[]) AS used (fact_id) ORDER BY fact_id
     ON CONFLICT (tenant, fact_id, use_key) DO NOTHING
     RETURNING fact_id
 ), noted AS (
@@ -145,13 +147,9 @@ WHERE facts.tenant = $1 AND facts.fact_id = counted.fact_id AND facts.retired_at
 
 -- name: facts_to_recall
 -- All facts of one owner, of which there are few, with what they are ranked by.
--- $1 tenant  $2 owner  $3 time that is meant  $4 kinds of trust  $5 vectors that are asked for  $6 their model  $7 dimensions
--- {known_then}: which versions count at that time, because the index needs to see it. The vectors stay here: each is read
--- from a place of its own, and its cosines are all that counts.
-SELECT {columns}, terms, trigrams,
-    CASE WHEN embedding_model = $6 AND dimensions = $7::integer THEN ARRAY(
-        SELECT 1 - (embedding <=> asked) FROM unnest($5::vector[]) WITH ORDINALITY AS one (asked, n) ORDER BY n
-    ) END AS cosines
+-- $1 tenant  $2 owner  $3 time that is meant  $4 kinds of trust  $5 the model whose vectors can be compared, or null
+-- {known_then}: which versions count at that time, because the index needs to see it.
+SELECT {columns}, terms, trigrams, CASE WHEN embedding_model = $5 THEN embedding END AS vector
 FROM facts
 WHERE tenant = $1 AND owner = $2 AND {known_then} AND trust = ANY ($4::text[]);
 

@@ -20,7 +20,7 @@ LETTERS_MIN = 0.4
 _TIER_PLACE = {"core": 3, "important": 2}
 
 Row: TypeAlias = Mapping[str, Any] | Record
-"""A fact with its `terms` and `trigrams`, and in `cosines` one for each asked term; nothing where it has no vector."""
+"""A fact with its `terms` and `trigrams`."""
 
 
 class AskedTerm(NamedTuple):
@@ -77,26 +77,36 @@ class Wanted:
 
 
 def rank_facts(
-    rows: Sequence[Row], asked: Sequence[AskedTerm], wanted: Wanted, *, meaning: float, cosine_min: float
+    rows: Sequence[Row],
+    asked: Sequence[AskedTerm],
+    wanted: Wanted,
+    *,
+    meaning: float,
+    cosine_min: float,
+    cosines: Sequence[Sequence[float]],
 ) -> list[Found]:
-    """Return the facts of an owner that are recalled, best first; `meaning`: what a cosine is worth beside words."""
-    fits = _fits(rows, asked, meaning, cosine_min)
+    """Return the facts of an owner that are recalled, best first.
+
+    `meaning`: what a cosine is worth beside words. `cosines`: of each asked term with each fact, or none at all.
+    """
+    by_meaning = [[cosine if cosine >= cosine_min else 0.0 for cosine in of_term] for of_term in cosines]
+    fits = _fits(rows, asked, meaning, by_meaning or [[0.0] * len(rows)] * len(asked))
     found = [Found(row, fit) for row, fit in zip(rows, fits, strict=True) if wanted.is_of(row)]
     if asked:
         found = [one for one in found if wanted.takes(one)]
     return sorted(found, key=_place)
 
 
-def _fits(rows: Sequence[Row], asked: Sequence[AskedTerm], meaning: float, cosine_min: float) -> list[Fit]:
+def _fits(
+    rows: Sequence[Row], asked: Sequence[AskedTerm], meaning: float, by_meaning: Sequence[Sequence[float]]
+) -> list[Fit]:
     best = [Fit()] * len(rows)
-    for number, term in enumerate(asked):
+    for term, semantic in zip(asked, by_meaning, strict=True):
         by_words = _shares(term.words, [row["terms"] for row in rows])
         by_letters = _shares(term.trigrams, [row["trigrams"] for row in rows])
-        for at, row in enumerate(rows):
-            cosine = (row["cosines"][number] or 0.0) if row["cosines"] else 0.0
-            by_meaning = cosine if cosine >= cosine_min else 0.0
-            fit = by_words[at] + LETTERS_WEIGHT * by_letters[at] + meaning * by_meaning
-            this = Fit(fit / (1 + LETTERS_WEIGHT + meaning), by_meaning, by_words[at], by_letters[at])
+        for at in range(len(rows)):
+            fit = by_words[at] + LETTERS_WEIGHT * by_letters[at] + meaning * semantic[at]
+            this = Fit(fit / (1 + LETTERS_WEIGHT + meaning), semantic[at], by_words[at], by_letters[at])
             best[at] = Fit(*map(max, best[at], this))
     return best
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from wayline.contracts.memory import NO_MEMORIES, FactsRecalled, RecallInsights, RecallMemories
-from wayline.retrieval.memory.fact_table import FactTable, Place
-from wayline.retrieval.memory.fact_vectors import FactVectors
+from wayline.retrieval.memory.fact_rows import found_fact_of
+from wayline.retrieval.memory.fact_table import FactTable, Place, with_conflicts
+from wayline.retrieval.memory.fact_vectors import FactVectors, cosines
 from wayline.retrieval.memory.plan_save import owner_of_subject
-from wayline.retrieval.memory.rank_facts import AskedTerm, Wanted
+from wayline.retrieval.memory.rank_facts import AskedTerm, Wanted, rank_facts
 from wayline.retrieval.storable import storable
 
 TERM_CHARS_MAX = 2_000
@@ -48,23 +50,35 @@ class Recaller:
         own_only: bool = False,
     ) -> FactsRecalled:
         texts = [text for term in terms if (text := storable(term).strip()[:TERM_CHARS_MAX])]
-        vectors, degraded = await self.vectors.of(asked.tenant, texts)
         now = datetime.now(UTC)
-        found = await self.facts.recall(
+        reading = self.facts.to_recall(
             asked.tenant,
             owner,
-            wanted,
-            asked=[AskedTerm.of(text) for text in texts],
-            vectors=vectors,
-            embedder=self.vectors,
-            limit=asked.limit,
+            model=self.vectors.model if texts else None,
+            always=wanted.always,
             now=now,
             as_of=asked.as_of,
             own_only=own_only,
         )
-        if asked.key is not None and found.facts and asked.as_of is None:
+        # Beside each other: what is asked for is embedded on another core, or by a provider.
+        (vectors, degraded), known = await asyncio.gather(self.vectors.of(asked.tenant, texts), reading)
+        found = rank_facts(
+            known.rows,
+            [AskedTerm.of(text) for text in texts],
+            wanted,
+            meaning=self.vectors.weight,
+            cosine_min=self.vectors.similarity_min,
+            cosines=cosines([row["vector"] for row in known.rows], vectors),
+        )
+        facts = with_conflicts([found_fact_of(one) for one in found[: asked.limit]], known.conflicts)
+        if asked.key is not None and facts and asked.as_of is None:
             place = Place.of(asked.conversation, asked.job_id)
-            used = [fact.fact_id for fact in found.facts]
-            await self.facts.count_uses(asked.tenant, used, asked.key, now, place=place)
-        note = nothing if found.total == 0 else (NOTHING_FITS if not found.facts else None)
-        return found.model_copy(update={"note": note, "degraded": degraded})
+            await self.facts.count_uses(asked.tenant, [fact.fact_id for fact in facts], asked.key, now, place=place)
+        return FactsRecalled(
+            facts=tuple(facts),
+            matched=len(found),
+            total=len(known.rows),
+            gone=known.gone,
+            note=None if facts else (NOTHING_FITS if known.rows else nothing),
+            degraded=degraded,
+        )

@@ -23,6 +23,8 @@ NAMED_MAX = 20_000
 """Documents that a filter may allow for them to be named; of more, each passage is looked up."""
 LOOKED_AT_MAX = 5_000
 """Passages of the allowed documents up to which each is looked at."""
+UNCOUNTED_WORDS_MAX = 200_000
+"""Words that a search reads of what documents changed and the counts do not have yet: a fraction of a second."""
 FRESH_MAX = 5_000
 """Documents in no segment whose passages are ranked one by one."""
 QUERIES_REMEMBERED_MAX = 200
@@ -94,7 +96,7 @@ class PassageSearch:
 
     async def terms(self, query: str) -> list[Term]:
         """Return the words of the query as the index knows them."""
-        rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query)
+        rows = await self._conn.fetch(self._sql.query_terms, self._tenant, query, UNCOUNTED_WORDS_MAX)
         return [Term(row["term"], chunks=row["chunks"], times=row["times"], place=row["place"]) for row in rows]
 
     async def choose(self, words: Words, *, count: int) -> Chosen | None:
@@ -119,7 +121,8 @@ class PassageSearch:
 
     async def demands(self, phrases: Sequence[str], excluded: Sequence[str]) -> tuple[str | None, str | None]:
         """Return what passages must match and must not, for phrases and words that a query demands and excludes."""
-        row = await self._conn.fetchrow(self._sql.demands, self._tenant, list(phrases), list(excluded))
+        asked = (self._tenant, list(phrases), list(excluded), UNCOUNTED_WORDS_MAX)
+        row = await self._conn.fetchrow(self._sql.demands, *asked)
         return (None, None) if row is None else (row["must"], row["must_not"])
 
     async def near_terms(self, word: str) -> list[Term]:
