@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from wayline.contracts.memory import Fact, FactsSaved, NewFact, WrittenBy
+from wayline.contracts.memory import ChangeMemory, Fact, FactChange, FactsSaved, NewFact, WrittenBy
 from wayline.retrieval.memory.fact_quota import FactQuota
 from wayline.retrieval.memory.fact_rules import Standing
 from wayline.retrieval.memory.fact_table import FactTable
@@ -29,7 +29,7 @@ BONN, BEES = "Lives in Bonn.", "Keeps bees."
 def stored(text: str, *, vector: Any = None) -> Row:
     """Return a fact as it is stored."""
     fact = Fact(
-        fact_id=f"of {text}",
+        fact_id=f"fact_{len(text)}",
         kind="memory",
         user_id="ann",
         text=text,
@@ -51,6 +51,7 @@ class Facts:
         self.rows = rows
         self.refused = refused
         self.embedded = list[str]()
+        self.versions_embedded = list[int]()
 
     async def has_room(self, *_: Any) -> bool:
         return True
@@ -74,6 +75,16 @@ class Facts:
 
     async def set_vectors(self, _: str, rows: Sequence[Row], *__: Any) -> None:
         self.embedded += [row.fact.text for row in rows]
+        self.versions_embedded += [row.fact.version for row in rows]
+
+    async def find(self, _: str, kind: str, fact_id: str) -> Row | None:
+        return next(iter(await self.named([fact_id])), None)
+
+    async def apply(self, *_: Any, **__: Any) -> None: ...
+
+    async def forget_old_versions(self) -> None: ...
+
+    async def note_change(self, *_: Any) -> None: ...
 
 
 class Vectors:
@@ -91,11 +102,14 @@ class Vectors:
         return np.zeros((len(texts), 2)) if texts else None, None
 
 
-async def save(facts: Facts, vectors: Vectors, text: str) -> FactsSaved:
+def remembering(facts: Facts, vectors: Vectors) -> Rememberer:
     table = cast(FactTable, facts)
-    rememberer = Rememberer(table, cast(FactVectors, vectors), FactQuota(table, 10))
+    return Rememberer(table, cast(FactVectors, vectors), FactQuota(table, 10))
+
+
+async def save(facts: Facts, vectors: Vectors, text: str) -> FactsSaved:
     new = NewFact(text=text, category="profile")
-    return await rememberer.save("acme", ANN, [new], WrittenBy(), key="k", content_hash="h")
+    return await remembering(facts, vectors).save("acme", ANN, [new], WrittenBy(), key="k", content_hash="h")
 
 
 async def test_a_save_that_is_refused_leaves_no_paid_call_unanswered():
@@ -118,3 +132,12 @@ async def test_a_fact_with_a_vector_meanwhile_is_not_embedded_again():
     await save(facts, vectors, BONN)
 
     assert (vectors.answered, facts.embedded) == ([BONN], [])
+
+
+async def test_a_fact_changed_while_it_is_embedded_gets_its_vector():
+    facts, vectors = Facts(stored(BONN)), Vectors()
+    asked = ChangeMemory(tenant="acme", fact_id=stored(BONN).fact.fact_id, by="ops", change=FactChange(importance=9))
+
+    changed = await remembering(facts, vectors).change(asked, "memory")
+
+    assert (changed.version, facts.embedded, facts.versions_embedded) == (2, [BONN], [2])

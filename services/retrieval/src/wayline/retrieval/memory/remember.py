@@ -178,6 +178,10 @@ class Rememberer:
             fact = row.fact if row is not None else old.fact.model_copy(update={"state": "rejected"})
             await owned.forget_old_versions()
             await owned.note_change(fact, asked.decision or "change", asked.by, asked.reason)
+        if row is not None and row.vector is None and text == found.fact.text:
+            # Of the version before it may just have been made.
+            made, _ = await self.vectors.of(asked.tenant, [text])
+            await self.facts.set_vectors(asked.tenant, [row], [] if made is None else list(made), self.vectors.model)
         return fact
 
 
