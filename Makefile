@@ -42,10 +42,17 @@ check: $(VENV)/.ready ## Format, lint, types, import boundaries, generated files
 
 # In the order of tests/durations.json: the files that take longest first.
 WORKERS := -n 5 --dist loadfile --no-loadscope-reorder
-test: $(VENV)/.ready ## The whole test suite on a real NATS and a real Postgres; TESTS=tests/unit for a part
+test: $(VENV)/.ready ## The tests of a commit on a real NATS and a real Postgres, of long files each third test; TESTS=tests/unit for all of a part
 	$(BIN)/python -m pytest $(WORKERS) -m 'not slow' $(TESTS)
 
-durations: $(VENV)/.ready ## Run the tests and write how long each file takes, for the order of `make test`
+# Each of these has a target of its own: it fetches other programs, or wants the machine for itself.
+OWN_TARGETS := browser conformance evals grafana_schema openai_clients/test_npm_clients.py reference_servers trace_backends \
+	webhook_clients integration/chassis/test_clusters.py \
+	$(addprefix faults/test_,$(addsuffix .py,cluster cluster_disk cluster_faults cluster_times moving partitions promotion upgrades))
+test-all: $(VENV)/.ready ## Every test with every case, but for those that have a target of their own (about an hour)
+	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m 'slow or not slow' $(addprefix --ignore=tests/,$(OWN_TARGETS)) tests
+
+durations: $(VENV)/.ready ## Run the tests that are not slow and write how long each file takes, for the order and the turns of `make test`
 	WAYLINE_WRITE_DURATIONS=tests/durations.json $(BIN)/python -m pytest $(WORKERS) -m 'not slow'
 
 test-failed: $(VENV)/.ready ## The tests that failed last, once more, one after the other
@@ -216,4 +223,4 @@ clean-data: ## Remove all that Wayline has stored here: jobs, documents, keys. A
 	read -r answer && test "$$answer" = yes || { echo "nothing was removed"; exit 1; }; \
 	rm -rf .wayline && echo "removed"
 
-.PHONY: help console-bench first-run setup wheels release-fixtures upgrades lock format check test test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations
+.PHONY: help console-bench first-run setup wheels release-fixtures upgrades lock format check test test-all test-failed proto dashboards e2e bench golden evals retrieval-quality search-scale answer-quality memory-quality tool-search plan-quality faults conservation mcp-conformance mcp-servers openai-clients webhook-clients trace-backends dashboards-check run demo clean clean-data durations

@@ -28,6 +28,7 @@ pytest_plugins = [
     "wayline.testkit.fixtures",
     "wayline.testkit.processes_left",
     "wayline.testkit.longest_first",
+    "wayline.testkit.taking_turns",
     "wayline.testkit.garbage",
     "wayline.testkit.one_trust_store",
     "wayline.testkit.warm_workers",

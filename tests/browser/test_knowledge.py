@@ -60,6 +60,7 @@ async def test_a_folder_is_uploaded_searched_and_forgotten(window: Window, folde
     assert problems == []
 
 
+@pytest.mark.slow
 async def test_what_is_remembered_is_readable_and_kept_without_scripts(window: Window):
     async with window.open(Looks("dark", 390, scripts=False)) as shown:
         page = await shown.goto("/knowledge/memories")

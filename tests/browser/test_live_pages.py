@@ -127,6 +127,7 @@ async def test_a_parked_jobs_page_follows_it_to_its_end(window: Window):
         await expect(page.locator("[data-ended='1']")).to_have_count(1)
 
 
+@pytest.mark.slow
 async def test_a_trace_stays_long_where_an_older_answer_comes_late(window: Window):
     release, say = held()
     job_id = await asks_everywhere(window.console, say)

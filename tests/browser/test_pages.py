@@ -65,6 +65,7 @@ async def test_home_asks_the_services_where_somebody_comes_near(window: Window):
         assert await shown.accessible() == []
 
 
+@pytest.mark.slow
 async def test_a_long_trace_goes_on_where_somebody_scrolls(window: Window):
     job_id = await asks_everywhere(window.console, "It is noon.")
     await stored(window.console, job_id)

@@ -69,6 +69,7 @@ def policies(objects: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return {name: one["spec"] for name, one in of(objects, "NetworkPolicy").items()}
 
 
+@pytest.mark.slow
 def test_every_service_has_its_pods_and_starts_as_itself(objects: list[dict[str, Any]]):
     commands = {name: pod["spec"]["containers"][0].get("args") for name, pod in pods(objects).items()}
 

@@ -51,6 +51,7 @@ def test_a_wheel_names_all_that_it_imports(member: str):
     assert unnamed == set()
 
 
+@pytest.mark.slow
 def test_the_sdk_is_installed_from_its_wheels_alone(tmp_path: Path):
     made = ["make", "-s", "-o", ".venv/.ready", "wheels", f"WHEELS={tmp_path}", "UV_OFFLINE=1"]
     subprocess.run(made, cwd=ROOT, check=True, capture_output=True)

@@ -132,6 +132,7 @@ async def test_jobs_of_a_backup_taken_under_load_end_elsewhere(
     await check_restored(after, jobs, before)
 
 
+@pytest.mark.slow
 async def test_parts_that_are_far_apart_are_brought_together(
     platform: FaultPlatform, own_postgres: PostgresServer, stack: AsyncExitStack, server_dir: Path
 ):

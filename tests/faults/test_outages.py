@@ -162,6 +162,7 @@ async def test_parked_approvals_outlive_a_restart_of_everything(
     assert await platform.dead_letters() == []
 
 
+@pytest.mark.slow
 async def test_results_of_callers_tools_go_on_after_everything_was_killed(
     platform: FaultPlatform, own_postgres: PostgresServer
 ):

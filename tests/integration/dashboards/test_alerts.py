@@ -11,6 +11,7 @@ import yaml
 
 from wayline.chassis.topology import CONSUMERS
 from wayline.standalone.services import MEMBERS
+from wayline.testkit.walks import cases
 
 from .conftest import DEPLOY, rules
 
@@ -113,7 +114,7 @@ def test_alerts_ring_when_they_should_and_are_silent_otherwise(binaries: Path, t
             {
                 "rule_files": [str(path) for path in (DEPLOY / "prometheus/rules").glob("*.yml")],
                 "evaluation_interval": "1m",
-                "tests": [_played(name, *case) for name, case in CASES.items()],
+                "tests": [_played(name, *case) for name, case in cases(CASES.items(), share=4)],
             }
         )
     )

@@ -15,6 +15,7 @@ from wayline.documents.reader_pool import ReaderPool
 from wayline.testkit import until
 from wayline.testkit.hostile_files import MEGABYTE, deep_html, dense_pdf, inflating_pdf, zip_bomb
 from wayline.testkit.media import pdf
+from wayline.testkit.walks import cases
 
 LIMITS = ReadLimits(page_s=60, document_s=60)
 BRIEF = replace(LIMITS, document_s=1)
@@ -61,16 +62,17 @@ async def test_limits_that_cut_keep_the_pages_before_a_slow_one(pool: ReaderPool
 
 @pytest.mark.parametrize(
     ("kind", "content", "limits", "says"),
-    [
-        ("html", lambda: deep_html(2_000_000), BRIEF, "took longer than 1 s|damaged"),
-        ("pdf", lambda: dense_pdf(4 * MEGABYTE), BRIEF, "took longer than 1 s"),
-        ("pdf", lambda: inflating_pdf(256 * MEGABYTE), LIMITS, "damaged|no text|memory"),
-        ("pdf", lambda: pdf(*["page"] * 201), replace(LIMITS, pages_max=200), "201 pages and at most 200 are read"),
-        ("docx", lambda: zip_bomb(200 * MEGABYTE), LIMITS, "larger than 52428800 bytes unpacked"),
-        ("text", lambda: b"a" * 11_000, replace(LIMITS, text_max_chars=10_000), "more than 10000 characters"),
-        ("text", lambda: bytes(range(256)) * 40, LIMITS, "binary data"),
-    ],
-    ids=["deep html", "dense page", "inflating page", "pages", "zip bomb", "characters", "binary"],
+    cases(
+        [
+            ("html", lambda: deep_html(2_000_000), BRIEF, "took longer than 1 s|damaged"),
+            ("pdf", lambda: dense_pdf(4 * MEGABYTE), BRIEF, "took longer than 1 s"),
+            ("pdf", lambda: inflating_pdf(256 * MEGABYTE), LIMITS, "damaged|no text|memory"),
+            ("pdf", lambda: pdf(*["page"] * 201), replace(LIMITS, pages_max=200), "201 pages and at most 200 are read"),
+            ("docx", lambda: zip_bomb(200 * MEGABYTE), LIMITS, "larger than 52428800 bytes unpacked"),
+            ("text", lambda: b"a" * 11_000, replace(LIMITS, text_max_chars=10_000), "more than 10000 characters"),
+            ("text", lambda: bytes(range(256)) * 40, LIMITS, "binary data"),
+        ]
+    ),
 )
 async def test_a_hostile_document_is_refused_and_the_next_one_is_read(
     pool: ReaderPool, kind: str, content: Callable[[], bytes], limits: ReadLimits, says: str

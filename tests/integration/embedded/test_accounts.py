@@ -117,6 +117,7 @@ async def test_data_in_a_closed_directory_needs_no_right_of_root(closed_dir: Pat
     assert kept == 1
 
 
+@pytest.mark.slow
 async def test_data_from_an_open_directory_is_readable_in_a_closed_one(
     empty_cluster: Path, closed_dir: Path, open_dir: Path
 ):
@@ -129,6 +130,7 @@ async def test_data_from_an_open_directory_is_readable_in_a_closed_one(
         assert await ask(server, "SELECT n FROM kept") == 1
 
 
+@pytest.mark.slow
 async def test_a_temporary_directory_closed_to_others_is_no_obstacle(
     empty_cluster: Path, closed_dir: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -139,6 +141,7 @@ async def test_a_temporary_directory_closed_to_others_is_no_obstacle(
         assert await ask(server, "SELECT 1") == 1
 
 
+@pytest.mark.slow
 async def test_programs_in_a_closed_directory_run_from_a_copy_made_once(
     closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
 ):
@@ -168,6 +171,7 @@ async def test_readable_programs_run_where_they_are_installed(
     assert copies_in(place) == set()
 
 
+@pytest.mark.slow
 async def test_a_new_copy_removes_what_no_server_uses(
     closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
 ):
@@ -187,6 +191,7 @@ async def test_a_new_copy_removes_what_no_server_uses(
     assert copies_in(place) == {used.name, closed_programs.copy_name()}
 
 
+@pytest.mark.slow
 async def test_a_damaged_copy_is_made_again(
     closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path
 ):
@@ -201,6 +206,7 @@ async def test_a_damaged_copy_is_made_again(
     assert program.stat().st_size == whole
 
 
+@pytest.mark.slow
 async def test_a_directory_owned_by_another_user_is_passed_over(
     closed_programs: Programs, place: Path, closed_dir: Path, empty_cluster: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -54,6 +54,7 @@ async def test_a_job_makes_no_reference_cycles(platform: ExecutorPlatform, tools
     assert {(await platform.wait_for(job_id)).answer for job_id in JOBS} == {"It is late."}
 
 
+@pytest.mark.slow
 async def test_a_call_that_broke_off_leaves_no_reference_cycles_of_ours(platform: ExecutorPlatform, tools: None):
     number = itertools.count()
 
@@ -71,6 +72,7 @@ async def test_a_call_that_broke_off_leaves_no_reference_cycles_of_ours(platform
     assert [failed for job_id in JOBS for failed in await platform.events_of(job_id, ModelFailed)] != []
 
 
+@pytest.mark.slow
 async def test_a_cancelled_job_leaves_no_reference_cycles_of_ours(platform: ExecutorPlatform):
     async with ChatServer(lambda _: Say(text="never all of it", hold=asyncio.Event())) as chat:
         await platform.executor(chat)

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import httpx2
+import pytest
 
 from wayline.chassis import Bus
 from wayline.contracts.jobs import QueuePlace
@@ -128,6 +129,7 @@ async def test_deltas_come_between_the_events_and_carry_no_id(gateway: Running, 
     assert [event.data for event in heard if event.id] == await whole(bus, "j1")
 
 
+@pytest.mark.slow
 async def test_twenty_clients_cut_at_random_rebuild_the_same_list(gateway: Running, bus: Bus):
     story, luck = Story(bus, "default", "j1"), random.Random(7)
     await story.begin()

@@ -64,7 +64,7 @@ async def test_a_job_cancelled_at_any_event_leaves_nothing_open(
     assert whole.status == Status.COMPLETED, whole.error
     last = len(await platform.events("whole"))
 
-    moments = cases([*product(range(2, last + 1), ("before", "after"))])
+    moments = cases([*product(range(2, last + 1), ("before", "after"))], share=8)
     cancels |= {f"{moment}-{seq}": (seq, moment) for seq, moment in moments}
     for first in range(0, len(cancels), AT_ONCE):
         jobs = list(cancels)[first : first + AT_ONCE]

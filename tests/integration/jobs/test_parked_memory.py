@@ -2,6 +2,8 @@
 
 import gc
 
+import pytest
+
 from wayline.executor.hold.held_job import HeldJob
 from wayline.executor.hold.log_writer import LogWriter
 from wayline.simulator.chat_server import ChatServer, Say, turns
@@ -21,6 +23,7 @@ FROM generate_series(1, $1::int) AS n
 """
 
 
+@pytest.mark.slow
 async def test_an_executor_keeps_nothing_of_many_parked_jobs(platform, effects):
     await effects.start()
     async with ChatServer(turns(Say(tools=(("effects__pay_once", {}),)))) as chat:

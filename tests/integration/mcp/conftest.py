@@ -19,11 +19,12 @@ from wayline.gateway.keys import Scope
 from wayline.gateway.settings import Settings as GatewaySettings
 from wayline.router.settings import Settings as RouterSettings
 from wayline.testkit import Database, Platform
+from wayline.testkit.effects_server import EffectsServer
 from wayline.testkit.guarded import Guarded
 from wayline.testkit.platform import STOP_GRACE_S
 from wayline.tool_registry.settings import Settings as RegistrySettings
 
-from ..jobs.conftest import effects, shared_chat
+from ..jobs.conftest import effects, shared_chat, until_listed, with_tools
 
 __all__ = ["effects", "shared_chat"]
 
@@ -100,6 +101,14 @@ async def open_door(
     """Start what answers for tools and agents, the named services, and a gateway on a free port."""
     await platform.start("router", "tool_registry", *services, router=router, executor=executor, tool_registry=registry)
     return await open_another(platform, **gateway)
+
+
+async def with_effects(platform: Platform, effects: EffectsServer, *services: str, **server: Any) -> Door:
+    """Start the platform with a server whose effects are counted."""
+    await effects.start()
+    door = await open_door(platform, *services, registry=with_tools(effects.settings(**server)))
+    await until_listed(platform, "effects__pay_once")
+    return door
 
 
 async def open_another(platform: Platform, **gateway: Any) -> Door:

@@ -10,8 +10,9 @@ import httpx2
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
+from .conftest import with_effects
 from .test_paid_calls import PRICE, paying, until_month_is
-from .test_tools import LOOK, PAY, with_effects
+from .test_tools import LOOK, PAY
 
 
 async def called(

@@ -19,8 +19,8 @@ from wayline.contracts.tools import CallTool, ToolReply
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
-from .conftest import Door
-from .test_tools import PAY, with_effects
+from .conftest import Door, with_effects
+from .test_tools import PAY
 
 PAGE = Path(__file__).parents[3] / "docs/keys.md"
 JOB: dict[str, Any] = {"agent": "assistant", "input": "one"}

@@ -10,8 +10,8 @@ from wayline.contracts.traces import CostTable, GetCosts
 from wayline.testkit import Platform, until
 from wayline.testkit.effects_server import EffectsServer
 
-from .conftest import Door
-from .test_tools import PAY, with_effects
+from .conftest import Door, with_effects
+from .test_tools import PAY
 
 PRICE = Decimal("0.01")
 """What the effects server says that a payment charged."""

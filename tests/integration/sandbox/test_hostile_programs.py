@@ -167,7 +167,7 @@ async def sandbox():
         yield sandbox
 
 
-@pytest.mark.parametrize("name", cases(FAILING))
+@pytest.mark.parametrize("name", cases(FAILING, share=8))
 async def test_a_hostile_program_fails_and_the_next_one_runs(sandbox: Sandbox, name: str):
     before = memory_bytes()
 
@@ -180,7 +180,7 @@ async def test_a_hostile_program_fails_and_the_next_one_runs(sandbox: Sandbox, n
     assert asked(await sandbox.start(program("await fetch(url='next')"))) == [(1, "fetch", {"url": "next"})]
 
 
-@pytest.mark.parametrize("name", cases(ENDING))
+@pytest.mark.parametrize("name", cases(ENDING, share=4))
 async def test_a_hostile_value_stays_small_and_the_next_program_runs(sandbox: Sandbox, name: str):
     before = memory_bytes()
 
@@ -191,7 +191,7 @@ async def test_a_hostile_value_stays_small_and_the_next_program_runs(sandbox: Sa
     assert asked(await sandbox.start(program("await fetch(url='next')"))) == [(1, "fetch", {"url": "next"})]
 
 
-@pytest.mark.parametrize("name", cases(OUTSIDE | ATTRIBUTES | STACK))
+@pytest.mark.parametrize("name", cases(OUTSIDE | ATTRIBUTES | STACK, share=8))
 async def test_the_interpreter_holds_without_the_type_check(sandbox: Sandbox, name: str):
     hidden = f"exec({FAILING[name]!r})"
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from wayline.sandbox import Limits, Sandbox, Suspended
 from wayline.testkit import until
 
@@ -68,6 +70,7 @@ async def test_a_cancelled_turn_ends_its_process():
         await until(lambda: not children(os.getpid()), why="its worker ends")
 
 
+@pytest.mark.slow
 async def test_a_turn_cancelled_while_its_worker_starts_leaves_no_process():
     async with Sandbox(limits=Limits(execution_s_max=60)) as sandbox:
         for _ in range(30):

@@ -252,7 +252,7 @@ async def test_no_request_tells_one_tenant_of_another(seed: int, platform: Platf
 
     reading, changing = ([one for one in operations if (one.method == "GET") is gets] for gets in (True, False))
     chance.shuffle(changing)
-    for operation in reading:
+    for operation in cases(reading, share=2):
         await walk.try_operation(operation, alike=operation.name not in WITH_NEW_SPANS)
         await walk.try_cursors(operation)
     for operation in changing:

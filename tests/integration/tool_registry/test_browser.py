@@ -33,6 +33,7 @@ def browser_for(*sites: Website, **more) -> Browser:
     return Browser(COMMAND, policy, **{"page_max_bytes": 1_000_000, "timeout_s": 60, **more})
 
 
+@pytest.mark.slow
 @in_browser
 async def test_a_page_is_read_with_what_its_scripts_put_there():
     async with Website({"/app": Page(APP), "/data": Page("High water at noon.", media_type="text/plain")}) as site:
@@ -52,6 +53,7 @@ async def test_a_script_does_not_reach_the_inside():
     assert b'id="found"' in document
 
 
+@pytest.mark.slow
 @in_browser
 async def test_a_document_above_the_limit_is_refused():
     async with Website({"/big": Page("<script>document.write('x'.repeat(3000))</script>")}) as site:
@@ -59,6 +61,7 @@ async def test_a_document_above_the_limit_is_refused():
             await browser_for(site, page_max_bytes=2_000).render("t", site.url("/big"))
 
 
+@pytest.mark.slow
 @in_browser
 async def test_a_page_that_never_ends_is_given_up(tmp_path):
     async with Website({"/busy": Page("<script>while (true) {}</script>")}) as site:
@@ -77,6 +80,7 @@ async def test_web_fetch_reads_what_scripts_made(platform):
     assert (read["title"], read["content"]) == ("Tides", "High water at noon.")
 
 
+@pytest.mark.slow
 async def test_web_fetch_says_why_a_scripted_page_has_no_text(platform):
     async with Website({"/app": Page(APP)}) as site:
         await platform.registry(web_allowed_hosts=[f"127.0.0.1:{site.port}"], web_browser=["no-such-browser"])

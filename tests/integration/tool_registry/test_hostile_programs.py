@@ -45,6 +45,7 @@ async def test_nonsense_between_messages_is_passed_over(platform):
     await bad.neighbour_is_untouched()
 
 
+@pytest.mark.slow
 async def test_a_program_that_only_writes_nonsense_is_left(platform):
     bad = Hostile(platform, "flood")
     await bad.start(retry_after_s=[])
@@ -73,6 +74,7 @@ async def test_a_line_of_fifty_megabytes_fails_its_call_alone(platform):
     await bad.neighbour_is_untouched()
 
 
+@pytest.mark.slow
 async def test_a_line_without_end_is_cut_off(platform, monkeypatch):
     monkeypatch.setattr(program_streams, "LINE_MAX_BYTES", 10_000_000)
     bad = Hostile(platform, "endless")
@@ -153,6 +155,7 @@ async def test_tools_that_change_can_be_called_once_approved(platform):
     await bad.neighbour_is_untouched()
 
 
+@pytest.mark.slow
 async def test_a_server_of_a_thousand_tools_is_listed_and_called(platform):
     # Their list is larger than a message.
     async for _ in declare(platform.bus.js, Limits(memory=True)):

@@ -139,6 +139,7 @@ async def test_invalid_otlp_is_dead_lettered_and_its_neighbours_stored(platform:
     assert (dead.headers or {})["Wayline-Dead-Code"] == "invalid_spans"
 
 
+@pytest.mark.slow
 async def test_a_trace_of_five_thousand_spans_is_answered_whole(platform: TracingPlatform, start: Start):
     await start()
     await Log(platform.bus).whole()

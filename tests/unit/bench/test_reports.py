@@ -157,6 +157,7 @@ async def test_every_way_of_calling_is_answered(wire: str, way: str):
             await called.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wire", ["anthropic", "openai"])
 async def test_our_prompt_assembly_reads_the_cache_and_costs_least(wire: str):
     billed = {name: await prompts.measure(wire, name, way, jobs=1) for name, way in prompts.ways(wire).items()}

@@ -12,6 +12,7 @@ import pytest
 
 from wayline.console.render.formats import visible
 from wayline.console.render.markdown_text import ATTRIBUTES, SCHEMES, TAGS
+from wayline.testkit.walks import cases
 
 from ...console_pages import PAGES, HostilePage
 from ...console_payloads import DATA, KINDS, PAYLOADS
@@ -105,7 +106,7 @@ def harmless(word: str) -> str:
     return re.sub(r"(?m)^(`{3,}|~{3,})|\S", lambda found: found[1] or "s", word)
 
 
-@pytest.mark.parametrize("name", [name for name, shown in PAGES.items() if not shown.is_shaped])
+@pytest.mark.parametrize("name", cases([name for name, shown in PAGES.items() if not shown.is_shaped]))
 def test_strangers_words_add_nothing_to_a_page_and_take_nothing(name: str):
     shown = PAGES[name]
     words = [word for word in PAYLOADS if word not in DATA]
@@ -117,7 +118,7 @@ def test_strangers_words_add_nothing_to_a_page_and_take_nothing(name: str):
         assert [word for word in batch if not known_again(word, text)] == []
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", cases(PAGES))
 def test_fields_and_differences_are_made_of_elements_of_ours(name: str):
     shown = PAGES[name]
     known = {tag for word in SHAPES for tag in require_ours(shown.make([word] * 2))}

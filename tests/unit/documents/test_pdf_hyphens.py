@@ -31,6 +31,7 @@ def test_a_compound_of_another_page_keeps_its_hyphen():
     assert joined(["Long-term plans", "a long-\nterm lease"])[1] == "a long-term lease"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["a" * 1_000_000, "ab-" * 300_000, "ab-\n" * 250_000, "-" * 1_000_000])
 def test_long_texts_are_joined_in_linear_time(text: str):
     assert len(joined([text])[0]) <= len(text)

@@ -12,6 +12,7 @@ from wayline.gateway.application import application
 from wayline.gateway.settings import Settings
 
 
+@pytest.mark.slow
 async def test_the_first_request_reads_no_parameters_of_handlers(monkeypatch: pytest.MonkeyPatch) -> None:
     gateway = MagicMock()
     # A size that no other test has: the routes of one size are worked out once a process.

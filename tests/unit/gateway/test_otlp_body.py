@@ -74,6 +74,7 @@ def test_a_large_resource_with_many_scopes_is_once_in_a_part():
     assert names == [f"scope {number}" for number in range(2 * PART_SPANS_MAX)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("deep", [0, 1, 2], ids=["resources", "scopes", "spans"])
 def test_a_request_of_countless_empty_parts_is_not_built(deep: int, monkeypatch: pytest.MonkeyPatch):
     body = b"\x0a\x00" * 1_000_000 if deep == 0 else b"\x12\x00" * 1_000_000

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("module", "sdk"), [("anthropic", "anthropic"), ("openai", "openai")])
 def test_an_adapter_without_a_call_has_not_imported_its_sdk(module, sdk):
     code = f"import sys, wayline.llm.{module}, wayline.llm.{module}.request; sys.exit({sdk!r} in sys.modules)"

@@ -157,6 +157,7 @@ def test_a_price_names_where_it_is_from():
     assert found is not None and found.source == "list 1, google/gemini-3.5-flash"
 
 
+@pytest.mark.slow
 def test_the_catalogue_is_read_without_loading_the_list():
     script = (
         "import sys\n"

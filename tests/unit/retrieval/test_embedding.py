@@ -37,6 +37,7 @@ def test_stop_words_do_not_make_two_texts_alike():
     assert cosine("the tortoise of the race", "the history of the world") < 0.3
 
 
+@pytest.mark.slow
 def test_starting_the_service_imports_nothing_heavy():
     heavy = ["numpy", "pgvector", "trafilatura", "pypdf", "httpx2", "lxml"]
     code = f"import sys, wayline.retrieval.app; print([name for name in {heavy} if name in sys.modules])"

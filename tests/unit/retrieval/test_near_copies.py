@@ -47,6 +47,7 @@ def test_pieces_case_and_signs_make_no_difference():
     assert signature_of(["one two three"]) is None and signature_of([]) is None
 
 
+@pytest.mark.slow
 def test_of_a_long_text_the_beginning_counts():
     words = [f"w{n}" for n in range(200_000)]
     assert signed(words) == signed([*words, *(f"more{n}" for n in range(500_000))])

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from wayline.testkit.walks import cases
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -18,7 +20,7 @@ def wayline(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", cases(SHELLS))
 def test_a_script_is_printed_for_each_shell(shell: str):
     printed = wayline("completion", shell)
 

@@ -16,7 +16,7 @@ def turns(monkeypatch: pytest.MonkeyPatch):
     def taken(walk):
         commits = []
         for turn in range(3):
-            monkeypatch.setattr(walks, "_turn", lambda turn=turn: turn)
+            monkeypatch.setattr(walks, "turn", lambda turn=turn: turn)
             commits.append(walk())
         return commits
 

@@ -18,10 +18,12 @@ def test_the_parent_has_read_this_file():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only on Linux workers are forked")
-def test_a_worker_is_forked_from_what_has_read_the_tests(tmp_path: Path):
+def test_workers_are_forked_and_report_what_cannot_be_read(tmp_path: Path):
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
     (tmp_path / "conftest.py").write_text('pytest_plugins = ["wayline.testkit.warm_workers"]')
     (tmp_path / "test_forked.py").write_text(FORKED)
-    options = ("-q", "-n", "1", "-p", "no:cacheprovider", "--import-mode=importlib", "--rootdir", str(tmp_path))
+    (tmp_path / "test_unreadable.py").write_text("import nothing_of_this_name\n\ndef test_is_lost(): ...\n")
+    options = ("-q", "-n", "1", "-p", "no:cacheprovider", "--rootdir", str(tmp_path))
 
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, str(tmp_path)],
@@ -31,4 +33,6 @@ def test_a_worker_is_forked_from_what_has_read_the_tests(tmp_path: Path):
         check=False,
     )
 
-    assert run.returncode == 0, run.stdout + run.stderr
+    assert run.returncode == pytest.ExitCode.TESTS_FAILED, run.stdout + run.stderr
+    assert "1 passed, 1 error" in run.stdout
+    assert "No module named 'nothing_of_this_name'" in run.stdout

@@ -10,9 +10,9 @@ from datetime import UTC, datetime, timedelta
 from wayline.contracts.memory import CAPS, NewFact, Quoted, WrittenBy
 from wayline.executor.decide.lexical_support import is_unsaid
 from wayline.retrieval.memory.plan_save import Owner, Row, plan_save
+from wayline.testkit.walks import length
 
-SAVES = 10_000
-USERS = 100
+SAVES, USERS = length(10_000, short=1_500), length(100, short=15)
 INVENTED, ECHOED = 0.3, 0.2
 """Shares of the saves; an echo is what the model was told from memory, said back."""
 UNQUOTED = 0.2

@@ -16,6 +16,7 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -150,6 +151,24 @@ def _work(reads: int, writes: int) -> None:
     exec(eval(sys.stdin.readline()), {"__name__": "__main__"})
 
 
+class _ForgetUnread:
+    """Forgets each module that could not be read, which pytest leaves half made: workers would find no tests in it.
+
+    They read it again, and report why they cannot.
+    """
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            unread = Path(report.nodeid.partition("::")[0]).resolve()
+            for name in [name for name, module in sys.modules.items() if _file_of(module) == unread]:
+                del sys.modules[name]
+
+
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file) if file else None
+
+
 def main() -> None:
     """Read the tests that are named, and fork workers until nobody asks for more."""
     number, *collected = sys.argv[1:]
@@ -157,8 +176,7 @@ def main() -> None:
         printed = os.dup(1)
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 1)
-        # What cannot be read each worker reports.
-        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *collected])
+        pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *collected], plugins=[_ForgetUnread()])
         os.dup2(printed, 1)
         if WHOLE in collected:
             for module in AT_FIRST_CALL:
