@@ -1,7 +1,6 @@
 """Of a file that takes long, a run of the whole suite takes each third test: those whose turn it is by the commit.
 
-Each test is run with about one of three commits, and by `make test-all`. Whoever names a folder or a file gets all of
-its tests.
+Each test is run with about one of three commits, and by `make test-all`. A folder or a file that is named is run whole.
 """
 
 from __future__ import annotations
