@@ -29,6 +29,10 @@ HEAD = (
     *("page", "asked: ms, kB", "first byte, ms", "last byte, ms", "first paint, ms", "work to draw it, ms", "sent, kB"),
     *("longest frame, ms", "work a frame, ms"),
 )
+ONCE_MORE = ", once more"
+HOWS = ("", ONCE_MORE)
+"""In a browser that has just begun and holds nothing, or coming back to it from another page."""
+SCROLLS = {"scrolls": True}
 TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -54,38 +58,35 @@ async def measure(home: Path, rounds: int) -> str:
     """Look at every page so many times, and return the table."""
     load = os.getloadavg()[0]
     async with opened(home) as bench, one_word() as word:
-        floor = Measured("one word, from a server that does nothing else", "")
+        floor, floor_once_more = (Measured(f"one word, from a server that does nothing else{how}", "") for how in HOWS)
+        of_trace, of_calls = f"/jobs/{bench.many_spans}?view=trace", f"/jobs/{bench.many_calls}"
+        trace, calls = f"a job of {SPANS:,} spans, its trace", f"a job of {CALLS} tool calls"
+        from_keys = {"after": f"{bench.url}/keys"}
         pages = [
-            (Measured("Keys, the smallest page, once more", ""), "/keys", {"warm": True}),
-            (Measured("Home, nothing cached", "paint 100, 150 kB"), "/", {}),
-            (Measured("Home, once more", "paint 100, 40 kB"), "/", {"warm": True}),
-            (
-                Measured(f"Jobs, {STORED_JOBS:,} stored", "answer 150, 40 kB"),
-                "/jobs",
-                {"warm": True, "scrolls": True},
-            ),
-            (
-                Measured(f"a job of {SPANS:,} spans, its trace", "paint 300, 1,000 kB, frame 50"),
-                f"/jobs/{bench.many_spans}?view=trace",
-                {"scrolls": True},
-            ),
-            (
-                Measured(f"a job of {CALLS} tool calls", "paint 300, 1,000 kB, frame 50"),
-                f"/jobs/{bench.many_calls}",
-                {"scrolls": True},
-            ),
+            (Measured(f"Keys, the smallest page{ONCE_MORE}", ""), "/keys", {"after": f"{bench.url}/kit"}),
+            (Measured("Home", "paint 100, 150 kB"), "/", {}),
+            (Measured(f"Home{ONCE_MORE}", "paint 100, 40 kB"), "/", from_keys),
+            (Measured(f"Jobs, {STORED_JOBS:,} stored{ONCE_MORE}", "answer 150, 40 kB"), "/jobs", from_keys | SCROLLS),
+            (Measured(trace, "paint 300, 1,000 kB, frame 50"), of_trace, SCROLLS),
+            (Measured(f"{trace}{ONCE_MORE}", "paint 300"), of_trace, from_keys),
+            (Measured(calls, "paint 300, 1,000 kB, frame 50"), of_calls, SCROLLS),
+            (Measured(f"{calls}{ONCE_MORE}", "paint 300"), of_calls, from_keys),
         ]
         empty, diff = Measured("a blank page as high", ""), Measured("a difference of 5 MB", "300 with what renders it")
         cpu_ms = list[float]()
         for _ in range(rounds):
             await look(bench.browser, floor, word)
+            await look(bench.browser, floor_once_more, word, after=word)
             for one, path, how in pages:
                 async with asyncio.timeout(LOOK_WITHIN_S):
                     await look(bench.browser, one, f"{bench.url}{path}", **how)
             await blank(bench.browser, empty)
             await show_diff(bench, diff, cpu_ms)
         a_core = await requests_a_core(bench)
-    table = page.table(HEAD, [floor.cells(), *(one.cells() for one, _, _ in pages), empty.cells(), diff.cells()])
+    table = page.table(
+        HEAD,
+        [floor.cells(), floor_once_more.cells(), *(one.cells() for one, _, _ in pages), empty.cells(), diff.cells()],
+    )
     return (
         f"{page.machine(load)} Median [least..most] of {rounds} rounds.\n\n{table}\n"
         f"The list of jobs is answered {a_core:.0f} times a second of the console's processor time (asked: 40); the "

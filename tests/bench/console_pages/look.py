@@ -122,12 +122,15 @@ async def window_of(browser: Browser) -> AsyncIterator[Window]:
     await context.close()
 
 
-async def look(browser: Browser, into: Measured, address: str, *, scrolls: bool = False, warm: bool = False) -> None:
-    """Look at a page; `warm`: once more."""
+async def look(browser: Browser, into: Measured, address: str, *, scrolls: bool = False, after: str = "") -> None:
+    """Look at a page; `after`: another page of the same server, from which a person comes back to it.
+
+    Not from a blank page: there the policy that parts us from pages of other origins has the browser begin a process.
+    """
     async with window_of(browser) as window:
-        if warm:
+        if after:
             await window.page.goto(address)
-            await window.page.goto("about:blank")
+            await window.page.goto(after)
         await window.loaded(address, into)
         if scrolls:
             await window.scrolled(into)
