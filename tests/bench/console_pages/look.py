@@ -78,7 +78,6 @@ class Window:
 
     async def loaded(self, address: str, into: Measured) -> None:
         """Open a page, and keep when it was answered and shown, what was sent, and what that took."""
-        before = await self._work_ms()
         await self.page.goto(address)
         await self.page.evaluate(
             "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
@@ -88,7 +87,8 @@ class Window:
         into.whole.append(found["whole"])
         into.painted.append(found["painted"] or 0)
         into.sent.append(found["sent"])
-        into.drawn.append(await self._work_ms() - before)
+        # It begins anew with each document.
+        into.drawn.append(await self._work_ms())
 
     async def scrolled(self, into: Measured) -> None:
         """Scroll the page to its end, and keep how long its frames took."""
