@@ -147,6 +147,19 @@ def test_a_delivery_shows_its_request_and_every_answer():
     assert html.index("timed out") < html.index("<strong>500</strong>") and "eight tries failed" in html
 
 
+def test_a_delivery_that_is_being_sent_says_so():
+    answer = Attempt(at=NOW, status=500, error="it answered 500")
+    sent = delivery_of(state="pending", answers=(answer,), next_at=None)
+    html, listed, waits = (
+        delivery_page(sent),
+        page_of(webhook_of(), sent),
+        delivery_page(sent | {"next_at": NOW.isoformat()}),
+    )
+
+    assert "<dd>now</dd>" in html and "Look again" in html and "now</td>" in listed and "<dd>now</dd>" not in waits
+    assert "it answered 500" not in html and "it answered 500" in listed and "500 it answered" not in listed
+
+
 def test_what_receivers_and_others_wrote_stays_words():
     answers = (Attempt(at=NOW, status=200, body=PAYLOAD, error=PAYLOAD),)
     sent = SentRequest(url=f"https://x/{PAYLOAD}", headers={PAYLOAD: PAYLOAD}, body=PAYLOAD)

@@ -153,7 +153,9 @@ class WebhookDelivery(Frozen):
     job_id: str | None = None
     occurred_at: datetime
     attempts: int = Field(description="Tries since it was made or sent again.")
-    next_at: datetime | None = Field(default=None, description="When it is tried next, while it is pending.")
+    next_at: datetime | None = Field(
+        default=None, description="When it is tried next, while it is pending; none while it is being sent."
+    )
     reason: str = Field(default="", description="Why it was given up.")
     request: SentRequest
     answers: tuple[Attempt, ...] = Field(default=(), description="The last tries, oldest first.")

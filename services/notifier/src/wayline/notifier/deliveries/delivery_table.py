@@ -129,7 +129,8 @@ def view(row: Record) -> WebhookDelivery:
         job_id=row["job_id"],
         occurred_at=row["occurred_at"],
         attempts=row["attempts"],
-        next_at=row["due_at"] if row["state"] == "pending" else None,
+        # Of one that is being sent it is when its claim ends.
+        next_at=row["due_at"] if row["state"] == "pending" and row["claim"] is None else None,
         reason=row["reason"],
         request=SentRequest(
             url=row["url"] or address_in(row) or "", headers={"webhook-id": row["id"]}, body=row["body"]
