@@ -65,6 +65,18 @@ async def test_home_asks_the_services_where_somebody_comes_near(window: Window):
         assert await shown.accessible() == []
 
 
+async def test_the_list_of_jobs_fits_a_usual_window(window: Window):
+    await window.console.run("Pay the order back. " * 9, job_id=f"redrive_{'0' * 32}")
+    async with window.open(Looks(width=1280)) as shown:
+        page = await shown.goto("/jobs")
+        cut = (
+            "() => Math.max(...[...document.querySelectorAll('.wide')].map((one) => one.scrollWidth - one.clientWidth))"
+        )
+
+        await expect(page.locator("[data-job^=redrive]")).to_be_visible()
+        assert await page.evaluate(cut) == 0
+
+
 @pytest.mark.slow
 async def test_a_long_trace_goes_on_where_somebody_scrolls(window: Window):
     job_id = await asks_everywhere(window.console, "It is noon.")
