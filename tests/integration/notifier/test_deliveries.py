@@ -249,9 +249,6 @@ async def test_a_hanging_receiver_holds_up_no_other_tenant(hooks: Hooks):
             await hooks.complete(slow, f"slow-{number}")
         # No more than the share of the tenant, and of each of its webhooks.
         await hanging.until_sent(16)
-        waiting = [one for number in range(6) for one in await hooks.deliveries(slow, f"slow-{number}")]
-        # Of those that are being sent no moment is told.
-        assert [one.state for one in waiting if one.next_at is None] == ["pending"] * 16
 
         await hooks.complete(quick, "quick")
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 
 from wayline.contracts.webhooks import BODY_MAX_BYTES, Attempt, WebhookConfig
+from wayline.notifier.deliveries.delivery_table import view
 from wayline.notifier.deliveries.retry_plan import WAITS_S, DeliveryOutcome, after_attempt
 from wayline.notifier.events.bodies import body_of
 from wayline.notifier.events.event import Event, delivery_id, wants
@@ -118,3 +119,20 @@ def test_a_receiver_may_ask_for_a_wait_of_a_day():
     for asked, waited in ((1.0, 5.0), (600.0, 600.0), (1e9, 86_400.0)):
         outcome = after_attempt(attempt(429), number=1, retried=True, chance=0, retry_after_s=asked)
         assert outcome.next_at is not None and (outcome.next_at - AT).total_seconds() == waited
+
+
+@pytest.mark.parametrize(
+    ("state", "claim", "told"), [("pending", None, AT), ("pending", "c1", None), ("failed", None, None)]
+)
+def test_of_a_delivery_that_is_being_sent_no_next_try_is_told(state: str, claim: str | None, told: datetime | None):
+    row: Any = {
+        "id": "msg_1",
+        "name": "crm",
+        "type": "job.completed",
+        "state": state,
+        "job_id": "j1",
+        "occurred_at": AT,
+    }
+    row |= {"attempts": 0, "due_at": AT, "claim": claim, "reason": "", "url": "https://crm.example/", "body": "{}"}
+
+    assert view(row | {"answers": []}).next_at == told
