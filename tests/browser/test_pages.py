@@ -67,7 +67,7 @@ async def test_home_asks_the_services_where_somebody_comes_near(window: Window):
 
 async def test_the_list_of_jobs_fits_a_usual_window(window: Window):
     await window.console.run("Pay the order back. " * 9, job_id=f"redrive_{'0' * 32}")
-    async with window.open(Looks(width=1280)) as shown:
+    async with window.open(Looks(width=1200)) as shown:
         page = await shown.goto("/jobs")
         cut = (
             "() => Math.max(...[...document.querySelectorAll('.wide')].map((one) => one.scrollWidth - one.clientWidth))"
