@@ -249,8 +249,12 @@ async def _play(watched: WatchedPlatform, bus: Bus, n: int) -> None:
         error.add_note(f"{figures}")
         raise
     async with httpx2.AsyncClient(timeout=30) as client:
-        said = await client.post(f"{watched.gateway}/v1/jobs/asks-{n}/feedback", json={"score": 1})
-    assert said.status_code == 200, said.text
+
+        async def rated() -> bool:
+            said = await client.post(f"{watched.gateway}/v1/jobs/asks-{n}/feedback", json={"score": 1})
+            return said.status_code == 200
+
+        await until(rated, within=RUN_WITHIN_S, why=f"the answer of wave {n} is rated")
     if watched.prometheus is not None:
         await _scraped(watched.prometheus, await watched.scrape(), n)
 

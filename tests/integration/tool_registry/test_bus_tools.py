@@ -210,7 +210,7 @@ async def test_a_call_that_a_service_did_not_begin_is_unavailable(platform: Regi
 
 
 async def test_a_call_that_one_instance_refused_is_made_by_another(platform: RegistryPlatform, desk: OrderDesk):
-    await platform.registry()
+    await platform.registry(available_within_s=60)
 
     async def full_at_first(message: Msg, call: InvokeTool) -> None:
         if len(desk.calls) > 2:

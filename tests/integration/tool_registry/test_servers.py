@@ -160,7 +160,7 @@ async def test_a_call_has_an_away_server_tried_at_once(platform, monkeypatch):
     monkeypatch.setattr(reconnect_wait, "FIRST_S", 600)
     server = await platform.server()
     server.kill()
-    await platform.registry(server.settings(), reconnect_wait_max_s=600)
+    await platform.registry(server.settings(), reconnect_wait_max_s=600, available_within_s=60)
 
     async def is_away() -> bool:
         listed = await platform.bus.ask(ListTools(tenant=platform.tenant), ToolList)
