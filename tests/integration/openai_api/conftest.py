@@ -75,7 +75,7 @@ async def opened(module_platform: Platform) -> AsyncIterator[Doors]:
             retrieval=RetrievalSettings(
                 embedding_model=EMBEDS, embedding_base_url=embedder.openai_url, embedding_api_key="simulated"
             ),
-            gateway=GatewaySettings(http_port=0, openai_abandoned_after_s=0.2),
+            gateway=GatewaySettings(http_port=0, openai_abandoned_after_s=1.0),
         )
         rates = Rates(input=Decimal("0.1"), output=Decimal("0.2"))
         prices = Prices(rates=rates, source="a test")

@@ -124,7 +124,7 @@ def test_a_receiver_may_ask_for_a_wait_of_a_day():
 @pytest.mark.parametrize(
     ("state", "claim", "told"), [("pending", None, AT), ("pending", "c1", None), ("failed", None, None)]
 )
-def test_of_a_delivery_that_is_being_sent_no_next_try_is_told(state: str, claim: str | None, told: datetime | None):
+def test_no_next_try_is_told_of_a_delivery_being_sent(state: str, claim: str | None, told: datetime | None):
     row: Any = {
         "id": "msg_1",
         "name": "crm",
