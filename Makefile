@@ -49,7 +49,7 @@ test: $(VENV)/.ready ## The tests of a commit on a real NATS and a real Postgres
 OWN_TARGETS := browser conformance evals grafana_schema openai_clients/test_npm_clients.py reference_servers trace_backends \
 	webhook_clients integration/chassis/test_clusters.py \
 	$(addprefix faults/test_,$(addsuffix .py,cluster cluster_disk cluster_faults cluster_times moving partitions promotion upgrades))
-test-all: $(VENV)/.ready ## Every test with every case, but for those that have a target of their own (about an hour)
+test-all: $(VENV)/.ready ## Every test with every case, but for those that have a target of their own
 	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m 'slow or not slow' $(addprefix --ignore=tests/,$(OWN_TARGETS)) tests
 
 durations: $(VENV)/.ready ## Run the tests that are not slow and write how long each file takes, for the order and the turns of `make test`

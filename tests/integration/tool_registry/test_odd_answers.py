@@ -17,6 +17,7 @@ from wayline.contracts.errors import Retry
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolList
 from wayline.testkit import until
 from wayline.testkit.walks import cases
+from wayline.tool_registry.connection import mcp_sessions
 
 TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("act", "look")]
 RESULTS = {
@@ -71,10 +72,13 @@ class OddServer:
     begun: int = 0
     unknown_session: tuple[int, str] = (404, "")
     """Its answer to a session that it does not know."""
+    answers_farewells: bool = True
     broken: bool = False
     """Whether a call's connection is cut in the middle of the answer."""
 
     async def hear(self, request: web.Request) -> web.StreamResponse:
+        if request.method == "DELETE" and not self.answers_farewells:
+            await asyncio.Event().wait()
         if request.method != "POST":
             return web.Response(status=405)
         body = await request.json()
@@ -270,6 +274,17 @@ async def test_a_session_that_ended_is_opened_again_before_an_effect(platform, u
 
     assert (acted.status, looked.status, server.begun) == ("success", "success", 3), (acted, looked)
     assert len(server.calls) == 2
+
+
+async def test_a_read_waits_while_a_session_that_ended_is_left(platform, monkeypatch):
+    monkeypatch.setattr(mcp_sessions, "LEAVE_S", 1.0)
+    done = answering('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"done"}]}}')
+    async with odd_server(platform, done, probe_every_s=60, available_within_s=30) as server:
+        server.answers_farewells = False
+        server.sessions.clear()
+        looked = await platform.call(platform.ask("odd__look"))
+
+    assert (looked.status, server.begun, len(server.calls)) == ("success", 2, 1), looked
 
 
 async def test_many_answers_at_once_are_each_read(platform):

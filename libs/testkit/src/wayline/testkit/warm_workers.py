@@ -16,7 +16,6 @@ import sys
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -157,16 +156,10 @@ class _ForgetUnread:
     They read it again, and report why they cannot.
     """
 
-    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            unread = Path(report.nodeid.partition("::")[0]).resolve()
-            for name in [name for name, module in sys.modules.items() if _file_of(module) == unread]:
-                del sys.modules[name]
-
-
-def _file_of(module: ModuleType) -> Path | None:
-    file = getattr(module, "__file__", None)
-    return Path(file) if file else None
+    def pytest_exception_interact(self, node: pytest.Item | pytest.Collector) -> None:
+        unread = str(node.path)
+        for name in [name for name, module in sys.modules.items() if getattr(module, "__file__", None) == unread]:
+            del sys.modules[name]
 
 
 def main() -> None:

@@ -135,5 +135,9 @@ class ServerConnection(ServerTask):
         return self._lost
 
     def _lose(self) -> None:
+        """Have the connection replaced, and offer it to no call meanwhile: to leave it may take long."""
         self._lost = True
+        if self._usable.is_set():
+            self._problem = "its connection broke"
+            self._usable.clear()
         self._woken.set()
