@@ -14,15 +14,20 @@ from playwright.async_api import Error as PlaywrightError
 WITHIN_MS = 120_000
 LOADED = """() => {
   const all = [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')];
-  const paint = performance.getEntriesByName('first-contentful-paint')[0];
   return {
-    painted: paint ? paint.startTime : null,
     answered: all[0].responseStart,
     whole: all[0].responseEnd,
     sent: all.reduce((sum, one) => sum + one.transferSize, 0),
   };
 }"""
-TWO_FRAMES = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+# The browser reports a paint some time after its frame: whoever asks at once may find none.
+PAINTED = """() => new Promise((painted, fail) => {
+  setTimeout(() => fail(new Error('nothing was painted')), 20000);
+  new PerformanceObserver((entries) => {
+    const first = entries.getEntriesByName('first-contentful-paint')[0];
+    if (first) painted(first.startTime);
+  }).observe({ type: 'paint', buffered: true });
+})"""
 SCROLLED = """async () => {
   // A window of which the browser makes no more frames, as happens where many come and go, is not measured.
   const stalled = new Promise((_, fail) => setTimeout(() => fail(new Error('no frames')), 20000));
@@ -79,13 +84,11 @@ class Window:
     async def loaded(self, address: str, into: Measured) -> None:
         """Open a page, and keep when it was answered and shown, what was sent, and what that took."""
         await self.page.goto(address)
-        await self.page.evaluate(
-            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
-        )
+        painted = await self.page.evaluate(PAINTED)
         found = await self.page.evaluate(LOADED)
         into.answered.append(found["answered"])
         into.whole.append(found["whole"])
-        into.painted.append(found["painted"] or 0)
+        into.painted.append(painted)
         into.sent.append(found["sent"])
         # It begins anew with each document.
         into.drawn.append(await self._work_ms())
