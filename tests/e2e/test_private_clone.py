@@ -49,7 +49,7 @@ class Clone:
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("WAYLINE_", "PYTEST_"))}
         # A user of one's own has the model on board, which embeds every page of the repository: once is enough.
         quick = {EMBEDS: os.environ[EMBEDS]} if self.user is None else {}
-        ports = {"WAYLINE_HTTP_PORT": str(free_port()), "WAYLINE_NATS_PORT": str(free_port())}
+        ports = {f"WAYLINE_{one}_PORT": str(free_port()) for one in ("HTTP", "CONSOLE", "NATS")}
         with output.open("wb") as sink:
             return subprocess.Popen(
                 ["make", *words],

@@ -32,6 +32,8 @@ PASSAGES = [(point, nth) for point in sorted(FORGETTING) for nth in NTH.get(poin
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def platform(make_platform: MakePlatform) -> FaultPlatform:
     platform = await make_platform("gateway", "retrieval", "tracing", "notifier")
+    # Nobody calls it: any port will do.
+    platform.fleet.set("gateway", WAYLINE_HTTP_PORT="0")
     await platform.fleet.ensure("router", "executor", "tool_registry", "tracing", "retrieval", "notifier", "gateway")
     return platform
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
+from pathlib import Path
 
 import pytest
 from nats.js.api import ConsumerConfig, DeliverPolicy, DiscardPolicy, RetentionPolicy, StreamConfig
@@ -10,17 +12,21 @@ from nats.js.errors import APIError
 
 from wayline.chassis import Bus, BusSettings
 from wayline.contracts.jobs import RunJob
-from wayline.standalone.backup import recover_jobs
+from wayline.standalone.backup import recover_jobs, stream_snapshots
 from wayline.standalone.backup.fill_queue import fill_queue
 from wayline.standalone.backup.stream_snapshots import (
     durable_consumers,
     make_consumer,
     restore_snapshot,
     stream_info,
+    stream_names,
     take_snapshot,
 )
 from wayline.standalone.errors import BackupFailed
+from wayline.testkit import until
 from wayline.testkit.fixtures import NatsFactory
+from wayline.testkit.guarded import ADMIN, identity_seeds
+from wayline.testkit.nats_cluster import NatsCluster
 
 LARGE = 200 * 1024
 
@@ -57,6 +63,33 @@ async def test_a_stream_of_many_pieces_is_restored_with_its_sequences(nats_facto
     assert next_one.metadata.sequence.stream == 12
     await source.close()
     await target.close()
+
+
+async def test_a_restore_waits_for_the_last_server_of_a_cluster(
+    nats_factory: NatsFactory, server_dir: Path, monkeypatch: pytest.MonkeyPatch
+):
+    source, chunks, refused = await connect(nats_factory), list[bytes](), list[str]()
+    await source.js.add_stream(StreamConfig(name="LOG", subjects=["log.*"]))
+    await source.js.publish("log.1", b"kept")
+    taken = await take_snapshot(source.nc, "LOG", chunks.append)
+    cluster = NatsCluster.of(server_dir / f"young-{secrets.token_hex(4)}", identity_seeds())
+    no_place = stream_snapshots.no_place_yet
+    monkeypatch.setattr(stream_snapshots, "no_place_yet", lambda answer: no_place(answer) and not refused.append("yes"))
+    try:
+        await asyncio.gather(*(server.start() for server in cluster.servers[:2]))
+        target = await Bus.connect(cluster.settings(ADMIN), service="test", exit_when_closed=False)
+        assert await stream_names(target.nc) == []
+        restoring = asyncio.create_task(
+            restore_snapshot(target.nc, taken["config"] | {"num_replicas": 3}, taken["state"], chunks)
+        )
+        await until(lambda: refused or restoring.done(), why="two servers have no place for three copies")
+        await cluster.servers[2].start()
+
+        assert (await restoring)["messages"] == 1
+        await target.close()
+    finally:
+        await cluster.kill()
+    await source.close()
 
 
 async def test_logs_that_are_not_read_are_not_taken_for_none(

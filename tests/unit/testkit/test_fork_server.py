@@ -46,6 +46,8 @@ async def test_a_forked_process_reports_how_it_exited(tmp_path):
 async def test_a_forked_process_that_fails_says_why(tmp_path):
     assert await status(program(tmp_path, "raise ValueError('too few')")) == 1
     assert "ValueError: too few" in (tmp_path / "log").read_text()
+    assert await status(program(tmp_path, "raise SystemExit('no port is free')")) == 1
+    assert "no port is free" in (tmp_path / "log").read_text()
 
 
 async def test_forked_processes_hear_signals_as_others_do(tmp_path):

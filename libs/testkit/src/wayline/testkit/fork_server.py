@@ -301,6 +301,8 @@ def _run(target: str, args: list[Any], log: str, cwd: str, env: dict[str, str]) 
         status = 0
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -12,6 +12,7 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeoutError
 
+from wayline.chassis.connection.leaders import NO_PEERS
 from wayline.standalone.backup.backup_files import Write
 from wayline.standalone.errors import BackupFailed
 
@@ -29,7 +30,7 @@ LEADERLESS_PAUSE_S: Final = 0.25
 
 
 async def ask(nc: Client, what: str, body: Any = None, *, within_s: float = ANSWER_WITHIN_S) -> dict[str, Any]:
-    """Ask JetStream's API, while a cluster has no leader again and again. Raises BackupFailed."""
+    """Ask JetStream's API, and again while a cluster has no leader or no place for a copy. Raises BackupFailed."""
     encoded, deadline = b"" if body is None else orjson.dumps(body), time.monotonic() + within_s
     repeatable = what.startswith(REPEATABLE)
     while True:
@@ -41,7 +42,8 @@ async def ask(nc: Client, what: str, body: Any = None, *, within_s: float = ANSW
                 raise BackupFailed(f"the bus does not answer {what}: {type(error).__name__}. Try again.") from None
             await asyncio.sleep(LEADERLESS_PAUSE_S)
             continue
-        if answer.get("error", {}).get("code") != UNAVAILABLE or time.monotonic() > deadline:
+        is_early = answer.get("error", {}).get("code") == UNAVAILABLE or no_place_yet(answer)
+        if not is_early or time.monotonic() > deadline:
             return _checked(what, answer)
         await asyncio.sleep(LEADERLESS_PAUSE_S)
 
@@ -138,6 +140,11 @@ async def make_consumer(nc: Client, stream: str, config: dict[str, Any], *, hear
 
 def _answer(what: str, data: bytes) -> dict[str, Any]:
     return _checked(what, orjson.loads(data))
+
+
+def no_place_yet(answer: dict[str, Any]) -> bool:
+    """Return whether a cluster refused for servers that have not joined it: it has begun nothing."""
+    return answer.get("error", {}).get("err_code") == NO_PEERS
 
 
 def _checked(what: str, answer: dict[str, Any]) -> dict[str, Any]:
