@@ -6,6 +6,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import pytest_asyncio
 from nats.js import JetStreamContext
 from nats.js.errors import NotFoundError
 
+from wayline.chassis.connection.leaders import once_led
 from wayline.chassis.stream_limits import Limits
-from wayline.chassis.topology import CONSUMERS
+from wayline.chassis.topology import CONSUMERS, Consumer
 from wayline.embedded import PostgresServer
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit.databases import clone, clone_with_tables, drop, make_template
@@ -52,11 +54,14 @@ async def restore_ack_waits(js: JetStreamContext) -> None:
 
 
 async def _set_ack_waits(js: JetStreamContext, seconds: float | None) -> None:
+    async def put(consumer: Consumer) -> None:
+        present = (await js.consumer_info(consumer.stream, consumer.name)).config
+        await js.add_consumer(consumer.stream, present.evolve(ack_wait=seconds or consumer.ack_wait_s))
+
     for consumer in CONSUMERS:
-        # A bus of the last release has not all of them.
+        # A bus of the last release has not all of them, and a cluster may have no leader for a moment.
         with suppress(NotFoundError):
-            present = (await js.consumer_info(consumer.stream, consumer.name)).config
-            await js.add_consumer(consumer.stream, present.evolve(ack_wait=seconds or consumer.ack_wait_s))
+            await once_led(partial(put, consumer))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

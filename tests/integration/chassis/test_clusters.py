@@ -112,7 +112,10 @@ async def test_an_open_pull_outlives_the_leader_that_knew_it(
     asking = pull.Pull(bus, RUN_INTERACTIVE, taken.append, slots=4)
     leader = await until(lambda: led_elsewhere(cluster, test_bus, bus), why="the pull's leader is another server")
     await asking.start()
-    await bus.settled()
+    await test_bus.store("jobs.run.interactive.default", b"{}", {}, within_s=30)
+    await until(lambda: taken, why="the message comes from the leader")
+    # What the other servers know of the pull stands in their log before this ack, and they answer for it.
+    await taken.pop().ack_sync(timeout=30)
 
     await leader.kill()
     try:
