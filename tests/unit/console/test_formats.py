@@ -22,6 +22,8 @@ NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
         ("0.5", "$0.50"),
         ("0.99999", "$1.00"),
         ("12345.678", "$12,345.68"),
+        ("-0.0000527", "-$0.0000527"),
+        ("-2.5", "-$2.50"),
         ("NaN", "unknown"),
         ("many", "unknown"),
     ],
@@ -31,7 +33,8 @@ def test_money_is_short_and_unknown_is_not_zero(amount: str | None, shown: str):
 
 
 def test_the_title_of_an_amount_has_all_its_digits():
-    assert [exact_usd("0.123456789"), exact_usd(None)] == ["$0.123456789", "its price is not known"]
+    assert [exact_usd("0.123456789"), exact_usd("-0.10")] == ["$0.123456789", "-$0.1"]
+    assert exact_usd(None) == "its price is not known"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def usd(amount: Decimal) -> Decimal:
 
 def dollars(amount: Decimal) -> str:
     """Format an amount for a sentence, without the zeros at its end: `$0.03`."""
-    return f"${amount.normalize():f}"
+    return f"{'-' if amount < 0 else ''}${abs(amount).normalize():f}"
 
 
 def cost_sum(costs: list[Decimal | None]) -> Decimal | None:

@@ -40,7 +40,9 @@ def usd(amount: Any) -> str:
         return UNKNOWN
     if value == 0:
         return "$0"
-    if abs(value) >= 1:
+    if value < 0:
+        return f"-{usd(-value)}"
+    if value >= 1:
         return f"${value.quantize(CENTS):,f}"
     places = max(PLACES, DIGITS - 1 - value.adjusted())
     short = value.quantize(Decimal(1).scaleb(-places)).normalize()
@@ -51,7 +53,9 @@ def usd(amount: Any) -> str:
 def exact_usd(amount: Any) -> str:
     """Write dollars with all their digits, for a title."""
     value = _decimal(amount)
-    return "its price is not known" if value is None else f"${value.normalize():f}"
+    if value is None:
+        return "its price is not known"
+    return f"{'-' if value < 0 else ''}${abs(value).normalize():f}"
 
 
 def _decimal(amount: Any) -> Decimal | None:

@@ -15,8 +15,8 @@ def usd(cost: str | None) -> str:
     """Format a price; an unknown one is never zero."""
     if cost is None:
         return "cost unknown"
-    amount = format(float(cost), ".6f").rstrip("0").rstrip(".")
-    return f"${amount or '0'}"
+    amount = format(abs(float(cost)), ".6f").rstrip("0").rstrip(".")
+    return f"{'-' if float(cost) < 0 else ''}${amount}"
 
 
 def costs_table(costs: dict[str, Any]) -> RenderableType:
