@@ -46,10 +46,12 @@ class Recorded:
         return {"jobs": [job("j1", "helper")], "facets": {"agent": {"helper": 5, "rare": 1}}}
 
 
-async def shown(agents: list[dict[str, Any]], costs: list[dict[str, Any]] | int = 403) -> tuple[str, Recorded]:
+async def shown(
+    agents: list[dict[str, Any]], costs: list[dict[str, Any]] | int = 403, *, scopes: tuple[str, ...] = ("read",)
+) -> tuple[str, Recorded]:
     client = Recorded(agents, costs)
     page = await read(client, now=NOW)  # pyright: ignore[reportArgumentType]
-    frame = Frame("Agents", "/agents", ME, "token", "system", "/agents", now=NOW)
+    frame = Frame("Agents", "/agents", {**ME, "scopes": scopes}, "token", "system", "/agents", now=NOW)
     return Templates().render(TEMPLATE, page=page, frame=frame).decode(), client
 
 
@@ -80,3 +82,10 @@ async def test_strangers_words_of_an_agent_do_nothing(field: str):
     html, _ = await shown([agent("helper", **{field: PAYLOAD})], [])
 
     assert "<img" not in html and "\u202e" not in html
+
+
+@pytest.mark.parametrize(("scopes", "said"), [(("read",), True), (("read", "approve"), False)])
+async def test_a_page_says_that_its_key_only_reads(scopes: tuple[str, ...], said: bool):
+    html, _ = await shown([], [], scopes=scopes)
+
+    assert (">read only<" in html) is said

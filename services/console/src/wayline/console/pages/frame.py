@@ -96,6 +96,11 @@ class Frame:
         """Return whether the visitor's key has a scope."""
         return scope in self.me["scopes"]
 
+    @property
+    def only_reads(self) -> bool:
+        """Return whether every button that changes something is off."""
+        return set(self.me["scopes"]) <= {"read"}
+
 
 async def show(request: Request, template: str, frame: Frame, *, status: int = 200, **values: Any) -> HTMLResponse:
     """Answer with a page. A thread renders it: what strangers wrote may take long, and others wait for theirs."""
