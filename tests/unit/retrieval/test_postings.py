@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from struct import pack
 
-from wayline.retrieval.search.postings import IMPACT_BITS, Place, PostingList, best_places
+from wayline.retrieval.search.postings import IMPACT_BITS, PostingList, best_places
 
 
 def listed(segment: int, term: str, held: dict[int, int]) -> PostingList:
@@ -29,8 +29,8 @@ def test_the_best_places_are_those_of_the_highest_sums():
 
     found = best_places([listed(*key, places) for key, places in held.items()], weights=weights, count=25)
 
-    assert found == [Place(*place) for place in best]
+    assert list(zip(found.segments, found.slots, strict=True)) == best
 
 
 def test_no_lists_have_no_places():
-    assert best_places([], weights={}, count=5) == []
+    assert best_places([], weights={}, count=5) == ([], [])

@@ -109,9 +109,7 @@ class PassageSearch:
         rows = await self._conn.fetch(self._sql.posting_lists, self._tenant, segments, heaviest)
         lists = [PostingList(row["segment"], row["term"], row["postings"]) for row in rows]
         places = await asyncio.to_thread(best_places, lists, weights=weights, count=count)
-        chosen = await self._conn.fetch(
-            self._sql.chunks_at, self._tenant, [place.segment for place in places], [place.slot for place in places]
-        )
+        chosen = await self._conn.fetch(self._sql.chunks_at, self._tenant, places.segments, places.slots)
         fresh = await self._conn.fetch(self._sql.documents_in_no_segment, self._tenant, FRESH_MAX)
         return Chosen(
             [row["chunk_id"] for row in chosen],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,28 +25,35 @@ class PostingList:
     """Four bytes each, big-endian: the passage's slot times 256, plus the impact."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A passage of a segment."""
+class Places(NamedTuple):
+    """Passages of segments: of each its segment, and its slot there."""
 
-    segment: int
-    slot: int
+    segments: list[int]
+    slots: list[int]
 
 
-def best_places(lists: Sequence[PostingList], *, weights: dict[str, float], count: int) -> list[Place]:
+def best_places(lists: Sequence[PostingList], *, weights: dict[str, float], count: int) -> Places:
     """Return the places of the passages with the highest sums of weight times impact, best first."""
     import numpy as np
 
     by_segment: dict[int, list[PostingList]] = {}
     for one in lists:
         by_segment.setdefault(one.segment, []).append(one)
-    found: list[tuple[float, int, int]] = []
+    if not by_segment:
+        return Places([], [])
+    scores, segments, slots = [], [], []
     for segment, held in by_segment.items():
-        scores = _scores(held, weights)
-        best = np.argpartition(scores, -count)[-count:] if len(scores) > count else np.arange(len(scores))
-        found += [(float(scores[slot]), segment, int(slot)) for slot in best if scores[slot] > 0]
-    found.sort(key=lambda item: (-item[0], item[1], item[2]))
-    return [Place(segment, slot) for _, segment, slot in found[:count]]
+        every = _scores(held, weights)
+        # Most passages hold none of the words, and numpy is slow to part what is mostly equal.
+        best = np.flatnonzero(every)
+        if len(best) > count:
+            best = best[np.argpartition(every[best], -count)[-count:]]
+        scores.append(every[best])
+        segments.append(np.full(len(best), segment))
+        slots.append(best)
+    segment, slot = np.concatenate(segments), np.concatenate(slots)
+    best = np.lexsort((slot, segment, -np.concatenate(scores)))[:count]
+    return Places(segment[best].tolist(), slot[best].tolist())
 
 
 def _scores(held: Sequence[PostingList], weights: dict[str, float]) -> NDArray[np.float32]:
