@@ -16,6 +16,7 @@ import asyncpg
 from nats.aio.msg import Msg
 from pydantic import BaseModel
 
+from wayline.chassis import keep_trying
 from wayline.chassis.connection.bus import AWAY
 from wayline.contracts import headers as h
 from wayline.contracts.chat import TextPart
@@ -190,7 +191,10 @@ class FaultPlatform(Platform):
         return job_id
 
     async def records(self, job_id: str) -> list[Msg]:
-        """Return every record of a log, each with what was moved out of it."""
+        """Return every record of a log, each with what was moved out of it; ask again while a leader is chosen."""
+        return await keep_trying("reading a log", lambda: self._records(job_id), on=Unavailable, within_s=60)
+
+    async def _records(self, job_id: str) -> list[Msg]:
         subject = f"events.{TENANT}.{job_id}"
         last = await leader_read(self.bus, "EVENTS", subject)
         if last is None:

@@ -41,7 +41,15 @@ def test_the_sample_is_the_repositorys_own_text_or_the_bundled_one(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("cost", "shown"),
-    [("0", "$0"), ("0.000123000", "$0.000123"), ("12.5", "$12.5"), (None, "cost unknown"), ("-0.0045", "-$0.0045")],
+    [
+        ("0", "$0"),
+        ("0.000123000", "$0.000123"),
+        ("12.5", "$12.5"),
+        (None, "cost unknown"),
+        ("-0.0045", "-$0.0045"),
+        ("-0.0000004", "-$0.0000004"),
+        ("0.0012345678", "$0.001235"),
+    ],
 )
 def test_an_unknown_price_is_never_shown_as_zero(cost: str | None, shown: str):
     assert usd(cost) == shown

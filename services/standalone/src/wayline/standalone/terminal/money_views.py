@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import RenderableType
 from rich.markup import escape
 
+from wayline.contracts.money import dollars
 from wayline.standalone.terminal.table import table
 
 
@@ -15,8 +16,9 @@ def usd(cost: str | None) -> str:
     """Format a price; an unknown one is never zero."""
     if cost is None:
         return "cost unknown"
-    amount = format(abs(float(cost)), ".6f").rstrip("0").rstrip(".")
-    return f"{'-' if float(cost) < 0 else ''}${amount}"
+    amount = Decimal(cost)
+    # All of its digits where six places would leave nothing of it.
+    return dollars(round(amount, 6) or amount)
 
 
 def costs_table(costs: dict[str, Any]) -> RenderableType:
