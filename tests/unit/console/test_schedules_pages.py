@@ -59,7 +59,7 @@ def render(template: str, *scopes: str, **values: Any) -> str:
 
 
 def one(*scopes: str, **fields: Any) -> str:
-    page = OneSchedule(schedule(**fields), {"j1": {"total_cost_usd": "1.25"}}, "key")
+    page = OneSchedule(schedule(**fields), {"j1": {"total_cost_usd": "1.25"}}, "key", defaults={"lane": "interactive"})
     return render("one_schedule", *(scopes or ("admin", "write")), page=page)
 
 
@@ -114,6 +114,14 @@ def test_a_schedule_shows_its_firings_with_outcome_and_cost():
     assert all(text in shown for text in ("$1.25", "status-failed", "Mon 2026-05-04 07:00 CEST", "team:ops"))
     assert "It does not fire" in one(next_firings=[], enabled=False)
     assert "It has not fired yet" in one(firings=[])
+
+
+def test_only_options_that_somebody_set_are_shown():
+    options = {"lane": "interactive", "model": None, "required_tools": [], "dry_run": False, "budget_usd": "0.10"}
+
+    assert "interactive" not in one(job={**JOB, "options": options})
+    assert "batch" in one()
+    assert all(name not in one(job={**JOB, "options": options}) for name in ("required_tools", "dry_run"))
 
 
 @pytest.mark.parametrize(("scopes", "disabled"), [(("read",), 3), (("write",), 2), (("write", "admin"), 0)])

@@ -30,6 +30,8 @@ TEMPLATE = "schedules/list.html"
 ONE_TEMPLATE = "schedules/one_schedule.html"
 EDIT_TEMPLATE = "schedules/edit.html"
 PATH: Final = "/v1/schedules"
+OPTIONS_SCHEMA: Final = "JobOptions"
+"""Of the API's description: the options of a job."""
 PAGE_SIZE = 50
 FIRINGS_SHOWN = 50
 DAYS: Final = 30
@@ -58,10 +60,18 @@ class OneSchedule:
     key: str = ""
     """Of the next run by hand: a form that is sent twice runs once."""
     problem: str = ""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """Of the options of a job."""
 
     @property
     def at(self) -> str:
         return f"/schedules/named/{self.schedule['name']}"
+
+    @property
+    def options(self) -> list[tuple[str, Any]]:
+        """Return the options of its job that somebody has set."""
+        options = self.schedule["job"].get("options") or {}
+        return sorted((name, value) for name, value in options.items() if value and value != self.defaults.get(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +118,15 @@ async def _costs(client: Client, now: datetime) -> dict[str, dict[str, Any]]:
     return {row["group"].get("schedule", ""): row for row in table["rows"]}
 
 
-async def read(client: Client, name: str, *, problem: str = "") -> OneSchedule:
+async def read(request: Request, client: Client, name: str, *, problem: str = "") -> OneSchedule:
     """Ask the API for a schedule, its firings and their jobs."""
-    schedule, jobs = await asyncio.gather(
+    schedule, jobs, schemas = await asyncio.gather(
         client.get(f"{PATH}/{name}", limit=FIRINGS_SHOWN),
         client.get("/v1/jobs", schedule=name, limit=FIRINGS_SHOWN),
+        request.app.state.schemas.read(client),
     )
-    return OneSchedule(schedule, {job["job_id"]: job for job in jobs["jobs"]}, new_key(), problem)
+    defaults = {option.name: option.default for option in schemas.fields(OPTIONS_SCHEMA)}
+    return OneSchedule(schedule, {job["job_id"]: job for job in jobs["jobs"]}, new_key(), problem, defaults)
 
 
 async def _show(request: Request, visitor: Visitor, page: OneSchedule) -> HTMLResponse:
@@ -126,7 +138,7 @@ async def _show(request: Request, visitor: Visitor, page: OneSchedule) -> HTMLRe
 @router.get("/named/{name}")
 async def one_schedule(request: Request, visitor: VisitorDependency, name: ScheduleName) -> HTMLResponse:
     """Show a schedule."""
-    return await _show(request, visitor, await read(visitor.client, name))
+    return await _show(request, visitor, await read(request, visitor.client, name))
 
 
 @router.post("/named/{name}/run")
@@ -136,7 +148,7 @@ async def run(request: Request, visitor: VisitorDependency, form: PostedForm, na
     try:
         accepted = await visitor.client.post(f"{PATH}/{name}/run", headers=headers)
     except ApiError as error:
-        return await _show(request, visitor, await read(visitor.client, name, problem=reason_of(error)))
+        return await _show(request, visitor, await read(request, visitor.client, name, problem=reason_of(error)))
     return go(f"/jobs/{accepted['job_id']}")
 
 
@@ -144,7 +156,7 @@ async def _switch(request: Request, visitor: Visitor, name: str, verb: str) -> R
     try:
         await visitor.client.post(f"{PATH}/{name}/{verb}")
     except ApiError as error:
-        return await _show(request, visitor, await read(visitor.client, name, problem=reason_of(error)))
+        return await _show(request, visitor, await read(request, visitor.client, name, problem=reason_of(error)))
     return go(f"/schedules/named/{name}", done=f"{verb}d")
 
 
@@ -171,7 +183,7 @@ async def delete(request: Request, visitor: VisitorDependency, form: PostedForm,
     try:
         await visitor.client.delete(f"{PATH}/{name}")
     except ApiError as error:
-        return await _show(request, visitor, await read(visitor.client, name, problem=reason_of(error)))
+        return await _show(request, visitor, await read(request, visitor.client, name, problem=reason_of(error)))
     return go("/schedules", done="deleted")
 
 
