@@ -121,7 +121,13 @@ async def start_deployment(home: Path) -> AsyncIterator[Deployment]:
             }
             for n, port in enumerate(ports)
         ]
-        fleet.set("tool_registry", WAYLINE_TOOL_REGISTRY_SERVERS=named, WAYLINE_TOOL_REGISTRY_RETRY_AFTER_S=[])
+        fleet.set(
+            "tool_registry",
+            WAYLINE_TOOL_REGISTRY_SERVERS=named,
+            WAYLINE_TOOL_REGISTRY_RETRY_AFTER_S=[],
+            # All calls are of one tenant.
+            WAYLINE_TOOL_REGISTRY_CALLS_PER_TENANT_MAX=AT_ONCE,
+        )
         http_port = free_port()
         fleet.set("gateway", WAYLINE_HTTP_PORT=str(http_port))
         deployment = Deployment(
