@@ -96,7 +96,7 @@ hostile: $(VENV)/.ready ## A hostile tenant's whole corpus beside a tenant at wo
 console-bench: $(VENV)/.ready ## How soon the console's pages show, what they send, how they scroll, in Chromium; writes a table in docs/performance.md (two minutes)
 	$(BIN)/python -m tests.bench.console_pages --write docs/performance.md
 
-bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about a quarter of an hour)
+bench: $(VENV)/.ready ## How fast and how dear it is; writes the tables in docs/performance.md (about twenty-five minutes)
 	$(BIN)/python -m tests.bench.speed --write docs/performance.md
 	$(BIN)/python -m tests.bench.adapters --write docs/performance.md
 	$(BIN)/python -m tests.bench.prompts --write docs/performance.md
@@ -137,7 +137,7 @@ plan-quality: $(VENV)/.ready ## Measure plans on a public set, by words alone an
 
 # What `make test` walks with one seed, or with a part of the examples.
 WALKS := $(shell grep -rlE 'testkit.walks|from hypothesis' tests --include='test_*.py')
-faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about a quarter of an hour)
+faults: $(VENV)/.ready ## Kill every service at every failpoint and at random, and walk every seed (about twenty minutes)
 	WAYLINE_WALKS=all $(BIN)/python -m pytest $(WORKERS) -m "slow or not slow" tests/faults tests/integration/standalone/test_backup_commands.py tests/integration/standalone/test_rotation.py tests/integration/standalone/test_rotation_under_load.py tests/integration/jobs/test_fair_share.py tests/integration/jobs/test_forgetting.py tests/integration/retrieval/test_bad_input.py $(WALKS)
 
 cluster: $(VENV)/.ready ## Three NATS servers and a Postgres with a standby: leaders killed, frozen, wiped, cut off, the standby promoted, one server moved to three and back

@@ -1,6 +1,8 @@
 """Requests on the bus: one answer, or one typed error; never a silence."""
 
 import asyncio
+from collections import Counter
+from contextlib import suppress
 
 import pytest
 
@@ -12,6 +14,7 @@ from wayline.contracts.agents import Agent, AgentConfig, GetAgent
 from wayline.contracts.errors import NotFound, Refused, Retry, Unavailable
 from wayline.telemetry import BusExporter, Telemetry
 from wayline.testkit import until
+from wayline.testkit.cycles import ours, uncollected, whose
 from wayline.testkit.walks import cases
 
 
@@ -60,6 +63,25 @@ async def test_an_error_reply_keeps_its_class(bus, raised, expected, says):
 
     assert says in str(caught.value)
     assert "secret" not in str(caught.value)
+    await service.stop(1)
+
+
+async def test_requests_that_fail_leave_no_reference_cycles_of_ours(bus):
+    async def on_get(_):
+        raise Retry("the database is away")
+
+    async def ask() -> None:
+        with suppress(Retry):
+            await bus.ask(GetAgent(tenant="default", name="a"), Agent)
+
+    service = await answering(bus, on_get)
+    await ask()
+
+    with uncollected() as found:
+        for _ in range(5):
+            await ask()
+
+    assert Counter(filter(ours, map(whose, found))) == {}
     await service.stop(1)
 
 

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import itertools
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import CodeType
 from typing import Any
 
 import pytest
@@ -20,6 +16,7 @@ from wayline.contracts.jobs import Cancel
 from wayline.contracts.tools import CallTool, Effect, ListTools, ToolDefinition, ToolList, ToolReply
 from wayline.simulator.chat_server import ChatServer, Say, turns
 from wayline.testkit import until
+from wayline.testkit.cycles import ours, uncollected, whose
 
 from .conftest import ExecutorPlatform
 
@@ -101,32 +98,3 @@ async def cancel(platform: ExecutorPlatform, chat: ChatServer, *jobs: str) -> No
     for job_id in jobs:
         await platform.signal(job_id, Cancel(reason="enough"))
     await platform.wait_until_empty("RUN")
-
-
-@contextmanager
-def uncollected() -> Iterator[list[Any]]:
-    """What is there when the block ends though nobody refers to it: until then Python looks for nothing."""
-    found: list[Any] = []
-    gc.collect()
-    gc.disable()
-    try:
-        yield found
-        gc.set_debug(gc.DEBUG_SAVEALL)
-        gc.collect()
-        found += gc.garbage
-    finally:
-        gc.set_debug(0)
-        gc.garbage.clear()
-        gc.enable()
-
-
-def whose(thing: Any) -> str:
-    """What a thing is, and of a call under way which."""
-    for attribute in ("cr_code", "gi_code", "ag_code", "f_code", "__code__"):
-        if isinstance(code := getattr(thing, attribute, None), CodeType):
-            return f"{code.co_filename}: {code.co_name}"
-    return f"{type(thing).__module__}.{type(thing).__qualname__}"
-
-
-def ours(name: str) -> bool:
-    return name.startswith("wayline.") or "/wayline/" in name

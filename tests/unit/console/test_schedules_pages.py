@@ -116,7 +116,7 @@ def test_a_schedule_shows_its_firings_with_outcome_and_cost():
     assert "It has not fired yet" in one(firings=[])
 
 
-def test_only_options_that_somebody_set_are_shown():
+def test_only_options_beyond_the_defaults_are_shown():
     options = {"lane": "interactive", "model": None, "required_tools": [], "dry_run": False, "budget_usd": "0.10"}
 
     assert "interactive" not in one(job={**JOB, "options": options})

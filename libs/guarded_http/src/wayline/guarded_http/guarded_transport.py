@@ -123,12 +123,16 @@ class CheckedConnections(GuardedConnections):
         for address in addresses:
             self._policy.check_address(name, port, address)
         failure: Exception = httpcore2.ConnectError(f"{name} has no address")
-        for address in addresses[:ADDRESSES_TRIED_MAX]:
-            try:
-                return await self._connections.connect_tcp(str(address), port, within_s, local_address, options)
-            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
-                failure = error
-        raise failure
+        try:
+            for address in addresses[:ADDRESSES_TRIED_MAX]:
+                try:
+                    return await self._connections.connect_tcp(str(address), port, within_s, local_address, options)
+                except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                    failure = error
+            raise failure
+        finally:
+            # Kept here it would keep itself, and with its frames the request.
+            del failure
 
     async def _addresses(self, host: str, port: int, *, within_s: float) -> list[Address]:
         if (literal := address_of(host)) is not None:

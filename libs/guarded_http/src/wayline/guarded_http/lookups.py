@@ -150,6 +150,8 @@ class Lookups:
         # An event loop that is gone needs no answer.
         with suppress(RuntimeError):
             name.loop.call_soon_threadsafe(_tell, answer, found, failure)
+        # Kept here it would keep itself and its frames.
+        del failure
         for ended in waiting:
             with suppress(RuntimeError):
                 ended.get_loop().call_soon_threadsafe(_tell, ended, None, None)

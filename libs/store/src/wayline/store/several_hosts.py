@@ -47,22 +47,26 @@ class Hosts:
         """Connect to the first that does what the address asks for. Raises the error of the last one."""
         within_s = CONNECT_WITHIN_S / len(self._order)
         last: BaseException | None = None
-        for dsn in tuple(self._order):
-            try:
-                # asyncpg's own way through the hosts has one time for all: one that is silent leaves the others none.
-                conn = await asyncpg.connect(dsn, **{**options, "timeout": within_s})
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, NoPrimary) as error:
-                if not is_unreachable(error):
-                    raise
-                last = error
-                continue
-            _notice_when_gone(conn)
-            if self._moves:
-                self._order.remove(dsn)
-                self._order.insert(0, dsn)
-            return conn
-        assert last is not None
-        raise last
+        try:
+            for dsn in tuple(self._order):
+                try:
+                    # asyncpg's own way through the hosts has one time for all: a silent one leaves the others none.
+                    conn = await asyncpg.connect(dsn, **{**options, "timeout": within_s})
+                except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, NoPrimary) as error:
+                    if not is_unreachable(error):
+                        raise
+                    last = error
+                    continue
+                _notice_when_gone(conn)
+                if self._moves:
+                    self._order.remove(dsn)
+                    self._order.insert(0, dsn)
+                return conn
+            assert last is not None
+            raise last
+        finally:
+            # Kept here it would keep itself and its frames.
+            del last
 
 
 async def connect_once(dsn: str, **options: Any) -> Any:

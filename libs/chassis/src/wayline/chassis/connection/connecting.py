@@ -201,13 +201,17 @@ def _require_accepted(link: Link, settings: BusSettings) -> None:
 async def _require_listener(urls: str) -> None:
     """Check that at least one of the bus's servers takes connections. Raises OSError when none does."""
     refused = OSError("WAYLINE_NATS_URL names no server")
-    for url in urls.split(","):
-        server = urlsplit(url if "://" in url else f"nats://{url}")
-        try:
-            async with asyncio.timeout(REACH_S):
-                _, writer = await asyncio.open_connection(server.hostname, server.port or NATS_PORT)
-            writer.close()
-            return
-        except OSError as error:
-            refused = error
-    raise refused
+    try:
+        for url in urls.split(","):
+            server = urlsplit(url if "://" in url else f"nats://{url}")
+            try:
+                async with asyncio.timeout(REACH_S):
+                    _, writer = await asyncio.open_connection(server.hostname, server.port or NATS_PORT)
+                writer.close()
+                return
+            except OSError as error:
+                refused = error
+        raise refused
+    finally:
+        # Kept here it would keep itself and its frames.
+        del refused

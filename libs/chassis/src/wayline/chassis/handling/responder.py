@@ -118,7 +118,7 @@ class Responder(Generic[M]):
             await self._reply(raw, error.problem(), {h.ERROR: error.code})
 
     async def _answer(self, raw: Msg) -> None:
-        template, service = self._ask.message.subject_template, self._bus.service
+        template = self._ask.message.subject_template
         started, outcome = time.perf_counter(), "ok"
         try:
             with self._telemetry.handling(template, raw.headers, attributes={names.MESSAGING_DESTINATION: template}):
@@ -129,13 +129,20 @@ class Responder(Generic[M]):
             outcome = "cut short"
             raise
         except Exception as error:
-            known = error if isinstance(error, WaylineError) else Bug(f"{service} failed: {type(error).__name__}")
-            outcome = known.code
-            if known is not error or isinstance(error, Bug):
-                log.error("request failed", service=service, subject=template, error=repr(error), exc_info=error)
-            await self._refuse(raw, known)
+            # Not kept in a variable here: it would keep itself, and with its frames the answer.
+            outcome = await self._fail(raw, error)
         finally:
             self._metrics.measure(outcome, started=started)
+
+    async def _fail(self, raw: Msg, error: Exception) -> str:
+        """Answer with an error, and return its code; log what is a fault of ours."""
+        service = self._bus.service
+        known = error if isinstance(error, WaylineError) else Bug(f"{service} failed: {type(error).__name__}")
+        if isinstance(known, Bug):
+            subject = self._ask.message.subject_template
+            log.error("request failed", service=service, subject=subject, error=repr(error), exc_info=error)
+        await self._refuse(raw, known)
+        return known.code
 
     async def _reply(self, raw: Msg, answer: BaseModel, headers: dict[str, str]) -> None:
         body = _encode(answer)

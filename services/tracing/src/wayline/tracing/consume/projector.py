@@ -211,12 +211,13 @@ class Projector:
                 async for message in record_read(self._bus, subject, upto=upto):
                     sequence = int((message.headers or {})["Nats-Sequence"])
                     try:
-                        record: Record | NotARecord = parse(subject, sequence, await self.body(message, tenant=key[0]))
+                        record = parse(subject, sequence, await self.body(message, tenant=key[0]))
                     except NotARecord as error:
                         # Its own delivery puts it aside; what else the log says is still true.
                         log.warning("passing over a record", subject=subject, sequence=sequence, why=str(error))
-                        record = error
-                    yield record
+                        yield error
+                    else:
+                        yield record
         except TimeoutError:
             raise Unavailable("the bus", detail=f"reading {subject}") from None
 

@@ -69,7 +69,7 @@ class OneSchedule:
 
     @property
     def options(self) -> list[tuple[str, Any]]:
-        """Return the options of its job that somebody has set."""
+        """Return the options of its job that differ from their defaults."""
         options = self.schedule["job"].get("options") or {}
         return sorted((name, value) for name, value in options.items() if value and value != self.defaults.get(name))
 
