@@ -18,18 +18,23 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def kept_errors(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each function that keeps an error it has caught and never deletes it, with the variable."""
+    """Yield each function that keeps a caught error, with the variable, unless a `finally` around it deletes it."""
     for function in ast.walk(ast.parse(source)):
-        if not isinstance(function, Function):
-            continue
-        deleted = {
-            name.id for node in ast.walk(function) if isinstance(node, ast.Delete) for name in names(*node.targets)
-        }
-        for handler in ast.walk(function):
-            if isinstance(handler, ast.ExceptHandler) and handler.name is not None:
-                for node in ast.walk(handler):
-                    if isinstance(node, ast.Assign) and is_kept(node.value, handler.name):
-                        yield from ((function.name, name.id) for name in names(*node.targets) if name.id not in deleted)
+        if isinstance(function, Function):
+            yield from ((function.name, name) for name in kept(function, frozenset()))
+
+
+def kept(part: ast.AST, deleted: frozenset[str], error: str | None = None) -> Iterator[str]:
+    """Yield the variables in which a part of a function keeps the error of the handler that it is in."""
+    if isinstance(part, ast.Try):
+        ends = [node for statement in part.finalbody for node in ast.walk(statement) if isinstance(node, ast.Delete)]
+        deleted |= {name.id for node in ends for name in names(*node.targets)}
+    if isinstance(part, ast.ExceptHandler):
+        error = part.name or error
+    if isinstance(part, ast.Assign) and error is not None and is_kept(part.value, error):
+        yield from (name.id for name in names(*part.targets) if name.id not in deleted)
+    for child in ast.iter_child_nodes(part):
+        yield from kept(child, deleted, error)
 
 
 def names(*targets: ast.expr) -> list[ast.Name]:
@@ -52,24 +57,29 @@ def is_kept(value: ast.expr, error: str) -> bool:
 KEEPS = """
 def ask():
     try:
-        return answer()
-    except OSError as error:
-        last = {}
-    {}
+        try:
+            return answer()
+        except OSError as error:
+            last = {}
+        {}
+    finally:
+        {}
 """
 
 
 @pytest.mark.parametrize(
-    ("kept", "then", "expected"),
+    ("value", "then", "at_end", "expected"),
     [
-        ("error", "raise last", [("ask", "last")]),
-        ("error if known else Bug()", "raise last", [("ask", "last")]),
-        ("error", "del last", []),
-        ("str(error)", "raise OSError(last)", []),
+        ("error", "raise last", "pass", [("ask", "last")]),
+        ("error if known else Bug()", "raise last", "pass", [("ask", "last")]),
+        ("error", "del last", "pass", [("ask", "last")]),
+        ("error", "raise last", "del last", []),
+        ("str(error)", "raise OSError(last)", "pass", []),
     ],
+    ids=["kept", "perhaps kept", "deleted on one way", "deleted on all ways", "its words"],
 )
-def test_an_error_that_is_kept_is_found(kept: str, then: str, expected: list[tuple[str, str]]):
-    assert list(kept_errors(KEEPS.format(kept, then))) == expected
+def test_an_error_that_is_kept_is_found(value: str, then: str, at_end: str, expected: list[tuple[str, str]]):
+    assert list(kept_errors(KEEPS.format(value, then, at_end))) == expected
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)

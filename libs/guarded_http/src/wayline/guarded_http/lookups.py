@@ -134,12 +134,9 @@ class Lookups:
         return ended
 
     def _run(self, name: _Name, place: _Place, answer: asyncio.Future[Found]) -> None:
-        found, failure = None, None
+        found = None
         try:
-            found = self._look_up(name.host, name.port)
-        except (OSError, ValueError, OverflowError) as error:
-            # No name at all: too long a label, a NUL in it.
-            failure = error if isinstance(error, OSError) else OSError(str(error))
+            found = self._found(name)
         finally:
             with self._lock:
                 self._running[place] -= 1
@@ -149,19 +146,26 @@ class Lookups:
                 waiting, self._waiting = self._waiting, {}
         # An event loop that is gone needs no answer.
         with suppress(RuntimeError):
-            name.loop.call_soon_threadsafe(_tell, answer, found, failure)
-        # Kept here it would keep itself and its frames.
-        del failure
+            name.loop.call_soon_threadsafe(_tell, answer, found)
         for ended in waiting:
             with suppress(RuntimeError):
-                ended.get_loop().call_soon_threadsafe(_tell, ended, None, None)
+                ended.get_loop().call_soon_threadsafe(_tell, ended, None)
+
+    def _found(self, name: _Name) -> Found | OSError:
+        try:
+            return self._look_up(name.host, name.port)
+        except OSError as error:
+            return error
+        except (ValueError, OverflowError) as error:
+            # No name at all: too long a label, a NUL in it.
+            return OSError(str(error))
 
 
-def _tell(future: asyncio.Future[Any], found: Any, failure: OSError | None) -> None:
+def _tell(future: asyncio.Future[Any], found: Found | OSError | None) -> None:
     if future.done():
         return
-    if failure is not None:
-        future.set_exception(failure)
+    if isinstance(found, OSError):
+        future.set_exception(found)
     else:
         future.set_result(found)
 

@@ -204,25 +204,18 @@ class Sdk(ABC):
 
 def _pieces(reply: Reply, events: Iterable[Json | None], halves: Joiner) -> Iterator[Piece]:
     """Yield the pieces of events that came together, their text as one; also those before an error."""
-    counted, texts, error = reply.seen, list[str](), None
+    counted, texts = reply.seen, list[str]()
     try:
-        try:
-            for each in events:
-                if each:
-                    texts.append(reply.take(each))
-                if reply.over:
-                    break
-        except ModelError as told:
-            error = told
+        for each in events:
+            if each:
+                texts.append(reply.take(each))
+            if reply.over:
+                break
+    finally:
         if reply.seen is not None and reply.seen is not counted:
             yield UsageSeen(reply.seen)
         if text := halves.add("".join(texts)):
             yield TextDelta(text)
-        if error:
-            raise error
-    finally:
-        # Kept here it would keep itself, and with its frames the answer.
-        del error
 
 
 def _finished(reply: Reply, begun: bytes) -> Finished:

@@ -111,26 +111,22 @@ class WebPages:
 
     async def _shown(self, tenant: str, answer: Answer, deadline: float) -> WebPage:
         """Return a page as text, with what its scripts put there where it has hardly any text without them."""
-        page, why = None, None
+        page, why = None, ("", "")
         try:
+            page = await self._readable(tenant, answer, deadline)
+        except CannotFetch as error:
+            # Not the error: kept here it would keep itself, and with its frames the page as it came.
+            why = error.code, str(error)
+        if self._browser is not None and _kind(answer) == "html" and is_made_by_scripts(answer.content, page):
             try:
-                page = await self._readable(tenant, answer, deadline)
-            except CannotFetch as error:
-                why = error
-            if self._browser is not None and _kind(answer) == "html" and is_made_by_scripts(answer.content, page):
-                try:
-                    document = await self._browser.render(tenant, answer.url)
-                    shown = replace(answer, content=document, headers=SHOWN)
-                    return await self._readable(tenant, shown, self._deadline())
-                except (CannotRender, CannotFetch) as error:
-                    why = CannotFetch("unreadable", f"without its scripts it has no text, and {error}")
-            if page is None:
-                assert why is not None
-                raise why
-            return page
-        finally:
-            # Kept here it would keep itself, and with its frames the page as it came.
-            del why
+                document = await self._browser.render(tenant, answer.url)
+                shown = replace(answer, content=document, headers=SHOWN)
+                return await self._readable(tenant, shown, self._deadline())
+            except (CannotRender, CannotFetch) as error:
+                why = "unreadable", f"without its scripts it has no text, and {error}"
+        if page is None:
+            raise CannotFetch(*why)
+        return page
 
     async def _readable(self, tenant: str, answer: Answer, deadline: float) -> WebPage:
         kind = _kind(answer)
